@@ -85,8 +85,9 @@ _NO_DRAWER = {"& .header [aria-label$='drawer']": {"display": "none"}}
 _READOUT = """
 :host { flex: 1 1 140px !important; width: auto !important; max-width: 320px; display: flex; align-items: center;
   font-size: 13px; line-height: 17px; font-variant-numeric: tabular-nums; }
+@media (max-width: 599px) { :host { flex: 1 1 100% !important; max-width: none; height: 19px !important; white-space: nowrap; overflow: hidden; } }
 """
-"""It has the height of two lines, so that nothing moves where it needs both."""
+"""It has the height of two lines, so that nothing moves where it needs both; on a phone it is a line of its own."""
 LATER_SECONDS = 0.08
 """After a change, formulas and the link wait so long for its first frame."""
 NARROW = 900

@@ -28,12 +28,19 @@ GUIDES = {
     "topics": "Methods learn topics from these documents. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu (☰), and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
     "clusters": "Methods look for clusters among these points; nobody says how many there are. <b>First</b>, watch one cluster become several. <b>Then</b> change a method in the menu (☰), or let the points begin in 30 clusters, and see how many are left. <b>Or</b> bring your own points.",
     "mixture": "Methods look for clusters among these documents; nobody says how many there are. <b>First</b>, watch each cluster find its words. <b>Then</b> change a method in the menu (☰), or let the documents begin in one cluster, and see what the samplers make of it. <b>Or</b> bring your own documents, or visits of web pages.",
-    "factors": "Methods look for a few factors that make these columns vary together. <b>First</b>, watch the loadings sharpen, and the rates of factors that are not needed fall. <b>Then</b> change the rows N or the factors K in the menu (☰): gamma SGVB takes as long with all rows as with ten. <b>Or</b> bring your own rows.",
-    "spherical": "Each document is an arrow of length 1 in as many dimensions as there are words, and so is each topic. <b>First</b>, watch the topics turn towards their documents on the globe. <b>Then</b> change a method or its step size in the menu (☰), and see whose held-out curve falls lowest. <b>Or</b> choose Reuters, or bring your own documents.",
-    "sparse": "Gibbs samplers of a regression that shrinks its coefficients. A sweep draws the hidden z of the data, then the coefficients: <b>first</b>, watch Minibatch Gibbs try how many z it should draw, and whether a smaller batch is cheaper than all. <b>Then</b> set the strength of the effects to 0.1 and λ to 30 in the menu (☰), where it is. <b>Or</b> bring your own table.",
+    "factors": "Methods look for a few factors that make these columns vary together. <b>First</b>, watch the loadings sharpen, and the rates of factors that are not needed fall. <b>Then</b> change the factors K in the menu (☰), or choose the made-up data and change their rows N: gamma SGVB takes as long with all rows as with ten. <b>Or</b> bring your own rows.",
+    "spherical": "Each document is an arrow of length 1 in as many dimensions as there are words, and so is each topic. <b>First</b>, watch the topics turn towards their documents on the globe. <b>Then</b> change a method or its step size in the menu (☰), and see whose held-out curve falls lowest. <b>Or</b> choose documents whose topics are known, or bring your own.",
+    "sparse": "Gibbs samplers of a regression that shrinks its coefficients. A sweep draws the hidden z of the data, then the coefficients: <b>first</b>, watch Minibatch Gibbs try how many z it should draw, and whether a smaller batch is cheaper than all. <b>Then</b> choose the made-up data in the menu (☰), with an effect of 0.1 and λ = 30, where it is. <b>Or</b> bring your own table.",
     "network": "Methods look for communities in this network. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
 """What to do first, by target."""
+_GUIDE = """
+@media (max-width: 599px) {
+  .guide { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
+  .guide:focus { -webkit-line-clamp: none; }
+}
+"""
+"""On a phone the pictures need the height: two lines, and the rest at a tap."""
 _SPEED = Count(20, bounds=(1, MAX_SPEED), log=True, label="Steps per frame", doc="")
 _AXES = {"steps": "Steps", "gradients": "Gradient evaluations", "data": "Data touched", "seconds": "Seconds"}
 _MORE = "More …"
@@ -65,7 +72,9 @@ class Page(Session):
         self.runner.readout = self.readout
         self.add_lessons(Controls(self.state, self.notify, of_lesson=True, later=self.later))
         self.work = pn.Column(visible=False, sizing_mode="stretch_width", margin=(2, 4))
-        self.guide = pn.pane.HTML(sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"})
+        self.guide = pn.pane.HTML(
+            sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"}, stylesheets=[_GUIDE]
+        )
         self.stepbar = StepBar(self.state, self.walk_on)
         self.runner.say_step, self.runner.lit_step = self.stepbar.texts, self.stepbar.lit
         self.transport = self._transport()
@@ -118,6 +127,7 @@ class Page(Session):
 
     def _show_guide(self) -> None:
         text = "" if self.state.place.restricted else GUIDES.get(self.state.experiment.target.key, "")
+        text = text and f"<div class='guide' tabindex='0' role='note'>{text}</div>"
         if text != self.guide.object:
             self.guide.param.update(object=text, visible=bool(text))
         self.welcome.visible = not text and self.state.place.lesson is None
@@ -128,11 +138,11 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state.experiment.of_model, state.slow, state.speed), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=180, margin=(0, 12), sx=LOW,
+            _paces(state.experiment.of_model, state.slow, state.speed), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=150, margin=(0, 4), sx=LOW,
             description="How many steps every chain makes at most between two pictures; of a density, at the left end, one in seconds, taken apart.",
         )  # fmt: skip
         axis = pmui.Select(
-            label="x axis", size="small", width=140, margin=(5, 6, 0, 6), sx=LOW,
+            label="x axis", size="small", width=140, margin=(5, 4, 0, 4), sx=LOW,
             description="What curves are drawn against. Of a model's methods the one that is furthest behind on it makes the next step.",
         )  # fmt: skip
         coordinate = pmui.Select(
@@ -160,14 +170,14 @@ class Page(Session):
             needs = {VIEWS[key].needs for key in state.shown_views()}
             one_of_them = not of_model or COLUMNS in needs
             coordinate.visible = len(names) > 1 and one_of_them and state.shows("coordinate")
-            coordinate.width = 190 if max(map(len, names)) > 4 else 110
+            coordinate.width = min(max(110, 70 + 9 * max(map(len, names))), 300)
             _offer(inside, {f"{i + 1}. {title}": i for i, title in enumerate(titles)}, state.shown)
             inside.visible = experiment.target.key in needs and len(titles) > 1 and "show" not in state.hidden
             known = _AXES | (
                 {"data": f"{MODELS[experiment.target.key].data_name.capitalize()} seen"} if of_model else {}
             )
             _offer(axis, {known[name]: name for name in axes_of(experiment)}, state.axis)
-            axis.width = 210 if max(map(len, axis.options)) > 13 else 140
+            axis.width = 200 if max(map(len, axis.options)) > 13 else 140
             offered = state.offered_views()
             more = {_MORE: _MORE} if offered != state.fitting_views() else {}
             offer_views({VIEWS[key].title_for(experiment): key for key in offered} | more)

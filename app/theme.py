@@ -121,13 +121,19 @@ def look(p: Any, colours: Theme) -> None:
         )
 
 
-def even_plot(colours: Theme, x_range: tuple[float, float], y_range: tuple[float, float]) -> figure:
-    """A figure without axes where both have the same scale, whatever its shape on the page; y may fall upwards."""
-    p = plot(colours, "", "", x_range, y_range, match_aspect=True)
-    p.axis.visible = p.grid.visible = False
+def even_scales(p: figure, x_range: tuple[float, float], y_range: tuple[float, float]) -> None:
+    """Give both axes of a figure the same scale, whatever its shape on the page."""
+    p.match_aspect = True
     # Ranges that follow data keep the scales equal; they follow an invisible frame alone, so that nothing moves.
     frame = p.scatter(x_range, y_range, alpha=0)
     p.x_range = DataRange1d(renderers=[frame], range_padding=0)
     p.y_range = DataRange1d(renderers=[frame], range_padding=0, flipped=y_range[0] > y_range[1])
+
+
+def even_plot(colours: Theme, x_range: tuple[float, float], y_range: tuple[float, float]) -> figure:
+    """A figure without axes where both have the same scale, whatever its shape on the page; y may fall upwards."""
+    p = plot(colours, "", "", x_range, y_range)
+    p.axis.visible = p.grid.visible = False
+    even_scales(p, x_range, y_range)
     p.min_border_left = p.min_border_right = p.min_border_top = p.min_border_bottom = 0
     return p

@@ -35,7 +35,7 @@ _ENTRY = {"& input": {"fontFamily": "monospace", "fontSize": "14px", "padding": 
 _WIDTHS = {1: 200, 2: 122, 3: 96, 4: 86, 5: 76}
 """How wide an entry is at least, in pixels, by the number of coordinates. On a phone a row of them is as wide as it."""
 _PANEL = """
-:host { max-height: 44vh !important; overflow-y: auto; position: sticky; top: 0; z-index: 4; box-sizing: border-box;
+:host { max-height: 42vh !important; overflow-y: auto; position: sticky; top: 0; z-index: 4; box-sizing: border-box;
   background: var(--mui-palette-background-paper, Canvas); }
 .scroll-button { display: none; }
 @media (max-width: 599px) { :host { max-height: 38vh !important; } }

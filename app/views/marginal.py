@@ -131,8 +131,11 @@ class Marginal(View):
         if not statistics.n_draws:
             return "no draws yet"
         error = autocorrelation.standard_error(statistics, k)
-        said = f"mean {statistics.mean(k):.4g}"
-        return f"{said} ± {error:.1g}" if np.isfinite(error) else f"{said}, τ needs more steps"
+        if not np.isfinite(error):
+            return f"mean {statistics.mean(k):.4g}, τ needs more steps"
+        # Both end at the error's first digit; numbers above 1 are whole at the least.
+        digits = max(0, -int(np.floor(np.log10(error)))) if error > 0 else 3
+        return f"mean {statistics.mean(k):,.{digits}f} ± {error:,.{digits}f}"
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return self.means(lanes, [self.scene.coordinate])

@@ -9,7 +9,7 @@ from bokeh.models import ColumnDataSource, LinearColorMapper
 from bokeh.palettes import interp_palette
 from numpy.typing import NDArray
 
-from app.theme import FINE, plot
+from app.theme import FINE, even_scales, plot
 from app.views.base import CLICK, Data, Frame, LaneFrame, Playing, View
 from app.views.drags import OF_A_MOUSE, take_drags
 from app.views.marks import SIGNS, share
@@ -25,6 +25,8 @@ PATH = 400
 SHOWN_CHAINS = 4
 GRID = 160
 """Cells a side of the density's picture."""
+UNEVEN = 4.0
+"""With one axis this many times as long as the other, equal scales would leave a line of the picture."""
 LEVELS = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the exact mass."""
 LONGEST = 0.2
@@ -68,6 +70,8 @@ class State(View):
         (x0, x1), (y0, y1) = (column.axis for column in target.columns)
         first, second = (column.name for column in target.columns)
         p = plot(colours, first, second, (x0, x1), (y0, y1))
+        if 1 / UNEVEN <= (x1 - x0) / (y1 - y0) <= UNEVEN:
+            even_scales(p, (x0, x1), (y0, y1))
         x, y, density, picture = _picture(target)
         # The square root lets the tails be seen.
         mapper = LinearColorMapper(

@@ -402,7 +402,8 @@ def test_the_arrows_are_the_forces_at_the_place_of_the_gradient():
     assert np.concatenate(scales) == pytest.approx(np.full(4, scales[0][0]), rel=1e-4)
     assert scales[0][0] > 0
     figure = view.figure
-    span = np.array([figure.x_range.end - figure.x_range.start, figure.y_range.end - figure.y_range.start])
+    (frame,) = figure.x_range.renderers
+    span = np.array([np.ptp(frame.data_source.data[name]) for name in ("x", "y")])
     longest = max(np.abs(scales[0][0] * np.array(force) / span).max() for force in forces.values())
     assert longest == pytest.approx(0.2, rel=1e-3)
 
