@@ -286,7 +286,7 @@ def record(**values):
 PART = {"type": "bytes", "data": {"id": "0"}}
 CHUNK = {"type": "status", "status": "upload_event", "chunk": 1, "data": PART, "name": "a", "total_chunks": 1, "mime_type": ""}  # fmt: skip
 SENT = {
-    "Bus": [[1, 0, 1, 1280, True]],
+    "Bus": [[1, 0, 1, 1280, True, False]],
     "Connection": ["listening"],
     "Contents": [0, 7],
     "FileBox": [

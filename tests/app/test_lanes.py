@@ -67,8 +67,9 @@ def test_a_heavy_experiment_is_heavy_from_its_first_step(fault, monkeypatch):
     monkeypatch.setattr(densities.Run, "advance", lambda run, n: chunks.append(n))
     if fault:
         monkeypatch.setattr(densities, "NUMBER_SECONDS", 1e-12)
-    light = DensityLanes(state.experiment)
-    heavy = DensityLanes(replace(state.experiment, n_chains=10_000))
+    experiment = Experiment.from_query("?target=quartic&lane=sgld", DEFAULT)[0]
+    light = DensityLanes(experiment)
+    heavy = DensityLanes(replace(experiment, n_chains=10_000))
     assert light.short(state, 0) and not light.heavy and heavy.heavy
     assert heavy.short(state, 0) == fault
     heavy.move(state, 0)

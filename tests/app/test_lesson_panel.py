@@ -316,7 +316,7 @@ def test_every_parameter_of_a_sampler_is_in_the_sidebar(sampler):
 
 
 @pytest.mark.parametrize(("hide", "gone"), [
-    ("target", {"Target", "Correlation"}), ("sampler", {"Sampler", "Step"}), ("sampler.step_size", {"Step"}), ("lane1.sampler.step_size", {"Step"}),
+    ("target", {"Target", "Mean", "Standard"}), ("sampler", {"Sampler", "Step"}), ("sampler.step_size", {"Step"}), ("lane1.sampler.step_size", {"Step"}),
     ("gradient", {"Gradient"}), ("n_chains", {"Chains"}), ("seed", {"Seed"}), ("lanes", {"Add"}), ("workbench", {"Recipe"}), ("pages", {"Models"}),
 ])  # fmt: skip
 def test_a_link_hides_any_group_of_controls(hide, gone):

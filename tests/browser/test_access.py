@@ -94,7 +94,7 @@ def tab_to(lab, name, keys="Tab", most=60):
 
 
 # Paused: axe takes seconds for a page that is drawn all the time beside it.
-PAUSED = "?play=0"
+PAUSED = "?target=quartic&lane=sgld&play=0"
 TARGETS_SHOWN = {"first": "quartic", "simplex": "dense_dirichlet", "circle": "von_mises", "globe": "fisher"}
 OTHERS = {
     "workbench": "?lane=sgld&lane=recipe~full&play=0",

@@ -59,7 +59,7 @@ def moving(walk):
 @pytest.fixture
 def paused(walk):
     """A page that opened paused, as the test before has left it."""
-    made = walk("?play=0")
+    made = walk("?target=quartic&lane=sgld&play=0")
     yield made
     check_finite(made.figures())
     check_text(made.page)
@@ -297,7 +297,7 @@ def test_the_network_is_watched(page, page_log):
     page_log.errors.clear()
 
 
-SLOW = "?views=state,trace,ks&speed=1"
+SLOW = "?target=quartic&lane=sgld&views=state,trace,ks&speed=1"
 
 
 def test_pause_step_reset_and_new_seed(walk):
