@@ -19,6 +19,10 @@ class Batch(View):
     key = "batch"
     title = "Cost of a batch size"
     hint = "f(m) = (m w_z + w_θ) τ, the price of a draw"
+    help = (
+        "With a batch size of 0 the sampler tries several sizes, each for the same time, and keeps the cheapest. "
+        "A point says what an independent draw costs with m data in a step: the time of a step times the autocorrelation time τ. The circle is the size that is kept."
+    )
     needs = BATCH_SIZES
     every = 3
 
