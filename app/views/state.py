@@ -53,6 +53,7 @@ class State(View):
     )
     hint = "arrows: −∇U, in colour its estimate"
     of_first = ("full", "used")
+    _margin = 0.0
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -72,6 +73,7 @@ class State(View):
         p = plot(colours, first, second, (x0, x1), (y0, y1))
         if 1 / UNEVEN <= (x1 - x0) / (y1 - y0) <= UNEVEN:
             even_scales(p, (x0, x1), (y0, y1))
+            self._margin = UNEVEN * max(x1 - x0, y1 - y0)
         x, y, density, picture = _picture(target)
         # The square root lets the tails be seen.
         mapper = LinearColorMapper(
@@ -173,11 +175,17 @@ class State(View):
         if CLICK not in self.gestures or self.scene.target.support == SIMPLEX:
             return None
         tap = {"figure": self.figure.id, "kind": "axes", "arrow": self.thrown_along, "flat": len(self._scales) == 1}
-        return tap | {name: self.live_data()[name] for name in ("coordinates", "scales")}
+        edges = [list(edges) for edges in self._edges]
+        return tap | {name: self.live_data()[name] for name in ("coordinates", "scales")} | {"edges": edges}
+
+    @property
+    def _edges(self) -> list[tuple[float, float]]:
+        """The positions between which a click is a start: equal scales leave margins beside the axes' ranges."""
+        return [(low - self._margin, high + self._margin) for low, high in (scale.range for scale in self._scales)]
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
         target, (first, *second) = self.scene.target, self._coordinates
-        if len(point) != 2 or not all(a <= x <= b for x, (a, b) in zip(point, (s.range for s in self._scales), strict=False)):  # fmt: skip
+        if len(point) != 2 or not all(a <= x <= b for x, (a, b) in zip(point, self._edges, strict=False)):
             return None
         values = [scale.back(x) for scale, x in zip(self._scales, point, strict=False)]
         start = before.copy()

@@ -22,10 +22,11 @@ const onGlobe = ({ turn, tilt }, [x, y]) => {
 /** θ by the kind of the figure; null where no chain can start there.
  * @type {Record<string, (tap: any, at: number[], before: number[]) => number[] | null>} */
 const KINDS = {
-  axes({ coordinates, scales }, at, before) {
+  axes({ coordinates, scales, edges }, at, before) {
     const start = [...before]
     for (const [k, coordinate] of coordinates.entries()) {
-      if (at[k] < scales[k].range[0] || at[k] > scales[k].range[1]) return null
+      const [low, high] = (edges ?? scales.map((/** @type {any} */ { range }) => range))[k]
+      if (at[k] < low || at[k] > high) return null
       start[coordinate] = back(scales[k], at[k])
     }
     return start
