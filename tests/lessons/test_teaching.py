@@ -43,6 +43,8 @@ NUMBERS = {
     ("gamma", 1, 2): [("power(order:2)", 1, "0.96")],
     ("thermostats", 3, 1): [("variance(column:2)", 1, "0.087")],
     ("thermostats", 1, 1): [("temperature", 1, "1.50"), ("auxiliary(component:2;order:1)", 2, "1.50")],
+    ("thermostats-figures", 1, 1): [("auxiliary(component:3;order:2)", 1, "4.5")],
+    ("thermostats-figures", 1, 2): [("auxiliary(component:2;order:2)", 1, "2.0")],
     ("riemannian", 1, 1): [("probability(high:-3)", 1, "0.04")],
     ("riemannian", 2, 1): [("probability(high:-3)", 1, "0.000")],
     ("riemannian", 3, 1): [("power(order:2)", 1, "1.06")],
