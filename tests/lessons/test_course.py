@@ -152,7 +152,7 @@ FAULTS = {
     ("circle", 5): [({"lane1": {"sampler": {"step_size": 0.001}}}, (1, 2, 3))],
     ("order", 1): [
         # A wrong drift is an error of order 0, unknown noise one of order 1.
-        ({"lane1": {"sampler": {"drift_entries": ["", "-theta - 1.5*r"]}}}, (1, 4)),
+        ({"lane1": {"sampler": {"drift_entries": ["", "-theta - 1.5*r"]}}}, (1, 4, 5)),
         ({"lane2": "sggmc(step_size:0.8;friction:2)~gaussian(variance:2)"}, (2, 3)),
     ],
     ("order", 2): [((1, 2), (1, 2, 3, 4))],
@@ -186,7 +186,7 @@ FAULTS = {
     ("factors", 3): [((1, 2), (1, 2, 3))],
     ("control-variates", 1): [((2, 3), (1, 2))],
     ("control-variates", 2): [((2, 3), (1, 2, 3, 4, 5))],
-    ("control-variates", 3): [((1, 2), (1, 2, 3, 4))],
+    ("control-variates", 3): [((1, 2), (1, 2, 3, 4, 7, 8))],
     ("control-variates", 4): [((2, 3), (1, 2)), ((2, 4), (3,)), ((1, 3), (4,))],
     ("gap", 1): [
         ({"lane1": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (1,)),
@@ -195,7 +195,7 @@ FAULTS = {
     ("gap", 2): [
         ((1, 2), (1, 4)),
         ({"lane2": "sghmc(step_size:0.01;friction:0.5)~minibatch(batch_size:5)"}, (2,)),
-        ((1, 3), (3,)),
+        ((1, 3), (3, 6)), ({"lane3": "sghmc(step_size:0.01;friction:5)~full"}, (5,)),
     ],
     ("own", 1): [({"target": {"row": OWN["outliers"].row}}, (2,)), ({"lane1": "sgld(step_size:0.08)~full"}, (1, 3))],
     ("own", 2): [({"target": {"row": OWN["outliers"].row.replace("student_t_lpdf(y, 2,", "normal_lpdf(y,")}}, (2,)), ({"lane1": "sgld(step_size:0.02)~full"}, (1, 3))],
