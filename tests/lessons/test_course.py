@@ -130,12 +130,21 @@ FAULTS = {
     ("boundary", 4): [((1, 3), (1, 3, 5)), ((2, 3), (2, 4))],
     # SGRLD is the same process in other steps, with nearly the same τ: for the claim of τ it is no fault.
     ("scir", 1): [((1, 3), (2,)), ((1, 2), (5,)), ((2, 3), (1, 3, 4, 6, 7))],
-    ("scir", 2): [({"lane1": "sgrld(step_size:0.0005)~minibatch"}, (1, 2, 3, 4, 5, 11)), ({"target": {"alpha": 0.5}}, (6, 7, 8, 9, 10))],
-    ("scir", 3): [({"target": "sparse_dirichlet"}, (2, 3, 4, 5, 7, 8, 9, 10, 11, 12)), (shifted, (1, 6))],
-    ("bias-variance", 1): [({"target": {"alpha": 1.5}}, (1, 2, 3, 4, 5)), ((1, 2), (6,))],
+    ("scir", 2): [
+        ((1, 2), (1, 2, 3, 4)),
+        # A step near 0 has no error of its own: then the batch size is the only one of SGRLD's lane, too.
+        ({"lane2": "scir(step_size:0.5)~minibatch(batch_size:10)"}, (6,)),
+    ],
+    ("scir", 3): [({"target": "sparse_dirichlet"}, (1, 2))],
+    ("scir-figures", 1): [({"lane1": "sgrld(step_size:0.0005)~minibatch"}, (1, 2, 3, 4, 5, 11)), ({"target": {"alpha": 0.5}}, (6, 7, 8, 9, 10))],
+    ("scir-figures", 2): [({"target": "sparse_dirichlet"}, (2, 3, 4, 5, 7, 8, 9, 10, 11, 12)), (shifted, (1, 6))],
+    ("bias-variance", 1): [({"target": {"alpha": 1.5}}, (1, 2, 3, 4))],
     ("bias-variance", 2): [((1, 2), (1,)), ((2, 3), (2, 3, 4))],
-    ("bias-variance", 3): [(whole, (1, 2))],
-    ("bias-variance", 4): [({"lane2": {"sampler": {"step_size": 1.0}}}, (1,)), ({"lane2": {"sampler": {"step_size": 0.001}}}, (2,))],
+    ("bias-variance", 3): [({"lane1": {"gradient": {"batch_size": 80}}}, (1, 4, 5)), (whole, (2, 3))],
+    ("bias-variance", 4): [((1, 2), (1, 2)), ((2, 3), (3,))],
+    ("bias-variance-figures", 1): [({"target": {"alpha": 1.5}}, (1, 2)), ((1, 2), (3,))],
+    ("bias-variance-figures", 2): [((1, 2), (1,)), ((2, 3), (2, 3, 4))],
+    ("bias-variance-figures", 3): [((1, 2), (1, 2))],
     ("circle", 1): [
         ({"lane1": {"sampler": {"step_size": 1.2, "accept": False}}, "lane2": "sggmc(step_size:0.005;friction:2.5)~gaussian(variance:1000)"}, (1, 2, 4, 5)),
         ({"lane2": "sggmc(step_size:0.0001;friction:2.5)~gaussian_corrected(variance:1000)"}, (3,)),

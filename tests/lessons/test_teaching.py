@@ -48,11 +48,16 @@ NUMBERS = {
     ("boundary", 1, 1): [("quantile(p:0.5)", 2, "0.017"), ("quantile(p:0.5)", 3, "0.038")],
     ("boundary", 3, 1): [("ks", 1, "0.097"), ("ks", 2, "0.034")],
     ("scir", 1, 1): [("tau", 1, "4.09"), ("tau", 2, "1.01"), ("variance", 2, "0.100")],
-    ("scir", 2, 1): [("chain_ks", 1, "0.027")],
+    ("scir", 2, 1): [("ks", 1, "0.05")],
+    ("scir-figures", 1, 1): [("chain_ks", 1, "0.027")],
+    ("scir-figures", 2, 1): [("chain_ks", 1, "0.027")],
     ("bias-variance", 2, 1): [
         ("ensemble_variance(component:1;steps:6;start:1)", 1, "26.6"), ("ensemble_variance(component:1;steps:6;start:1)", 2, "22.6"),
     ],
-    ("bias-variance", 3, 1): [("variance", 1, "0.00238"), ("variance", 2, "0.00161")],
+    ("bias-variance-figures", 2, 1): [
+        ("ensemble_variance(component:1;steps:1;start:1)", 1, "3.65"), ("ensemble_variance(component:1;steps:1;start:1)", 2, "28.4"),
+    ],
+    ("bias-variance-figures", 3, 1): [("variance", 1, "0.00238"), ("variance", 2, "0.00161")],
     ("circle", 2, 1): [("temperature", 1, "1.09")],
     ("circle", 3, 1): [("temperature", 1, "1.99"), ("expectation(number:3)", 1, "0.36")],
     ("order", 1, 1): [("variance", 1, "1.00"), ("variance", 2, "0.90")],
