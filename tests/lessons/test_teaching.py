@@ -54,6 +54,7 @@ NUMBERS = {
     ("bias-variance", 2, 1): [
         ("ensemble_variance(component:1;steps:6;start:1)", 1, "26.6"), ("ensemble_variance(component:1;steps:6;start:1)", 2, "22.6"),
     ],
+    ("bias-variance", 4, 1): [("chain_ks", 1, "0.11"), ("chain_ks", 2, "0.09")],
     ("bias-variance-figures", 2, 1): [
         ("ensemble_variance(component:1;steps:1;start:1)", 1, "3.65"), ("ensemble_variance(component:1;steps:1;start:1)", 2, "28.4"),
     ],
