@@ -33,7 +33,7 @@ SWEPT = (
     "order 3",
 )
 """Lesson and step."""
-LEFT = {"minibatch-noise 3", "scir 2", "scir 3", "control-variates 3"}
+LEFT = {"minibatch-noise 3", "scir-figures 1", "scir-figures 2", "control-variates 3"}
 
 
 def step_of(name):
