@@ -74,6 +74,11 @@ def unchanged(step):
 # methods exchanged; a table is a change as in a lesson. A check that is not here has the fault that its change is not
 # made, or else that its lane is the next one.
 FAULTS = {
+    ("langevin", 1): [
+        ({"lane2": {"sampler": {"drift_entries": ["12 - 11.126721*theta1 - 5.574118*theta2", "6.212333 - 5.574118*theta1 - 8.053817*theta2"]}}}, (2,)),
+        ({"lane1": {"sampler": {"step_size": 0.03}}}, (5,)),
+    ],
+    ("langevin", 2): [((2, 3), (6,))],
     # A chain with an accept step has no floor.
     ("step-size", 1): [((1, 2), (1, 2, 3, 4)), ({"lane1": "hmc(step_size:0.4)~full", "lane2": "hmc(step_size:0.8)~full"}, (5, 6))],
     ("minibatch-noise", 1): [((1, 2), (1, 2)), ((2, 3), (4,)), ({"target": {"mean": 0.5}}, (3,))],
