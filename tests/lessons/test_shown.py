@@ -41,7 +41,7 @@ def test_what_is_left_out_is_missed():
     """Planted faults: a view that the watch sentence names, that of a claim, and one that the text names."""
     first = LESSONS["langevin"].steps[0]
     without = [missing(replace(first, views=tuple(key for key in first.views if key != left))) for left in first.views]
-    assert without == [["watch: state space"], [], ["watch: histogram"]]
+    assert without == [["watch: state space"], ["watch: marginal"]]
     gamma = LESSONS["gamma"].steps[0]
     assert "watch: stationarity picture" in missing(replace(gamma, views=("marginal", "trace")))
     assert "a claim: variance" in missing(replace(first, views=("ks",)))

@@ -37,7 +37,7 @@ NUMBERS = {
     ("dw", 1, 1): [("variance", 1, "1.33")],
     ("dw", 3, 1): [("variance", 1, "0.513"), ("variance", 2, "0.253")],
     ("recipe-d", 2, 1): [("power(order:2)", 1, "1.05"), ("power(order:2)", 2, "0.833")],
-    ("recipe-q", 1, 1): [("tau", 1, "106"), ("tau", 2, "106")],
+    ("recipe-q", 1, 1): [("tau", 1, "52"), ("tau", 2, "52")],
     ("recipe-q", 3, 1): [("variance", 1, "1.01")],
     ("gamma", 1, 1): [("power(order:2)", 1, "1.00"), ("power(order:2)", 2, "0.84")],
     ("gamma", 1, 2): [("power(order:2)", 1, "0.96")],
