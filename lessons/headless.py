@@ -91,7 +91,8 @@ def live_result(step: Step, claim: Claim, runs: Sequence[Run | ModelRun]) -> Liv
     result = None
     if counted > 0 or stopped:
         lanes = tuple(run if isinstance(run, ModelRun) else Evidence(run.trace()) for run in runs)
-        result = _judge(claim, (lanes,), None, counted < full)
+        # The number that the lesson records is that of its own seeds and length.
+        result = _judge(replace(claim, paper=None), (lanes,), None, counted < full)
     settled = stopped or counted >= full or (counted >= first and result is not None and result.chance is None)
     return LiveResult(counted, first, full, settled, result)
 

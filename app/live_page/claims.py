@@ -47,7 +47,6 @@ def described_claim(step: Step, place: int) -> dict[str, Any]:
         "quick": asdict(claim.quick_goal),
         "first": first,
         "full": full,
-        "ours": None if claim.paper is None else claim.paper.ours,
     }
 
 

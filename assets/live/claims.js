@@ -5,8 +5,6 @@ import { measured } from "./measures.js"
 
 /** The largest error that allows a check mark, as a share of the effect. */
 const SHARE = 0.1
-/** The relative tolerance of the recorded number of a claim with bounds only. */
-const STALE = 0.1
 /** The tolerance for chance in standard errors, where a claim names none. */
 const ERRORS = 4
 /** Identical chains have only the rounding error of their sums, below this share of the number. */
@@ -18,7 +16,7 @@ const ROUNDING = 1e-9
  * @typedef {{measured: number, error: number | null, expected: string, allowed: number | null, passed: boolean, reason: string, chance: number | null}} Result */
 /** A claim; its lanes are counted from 0, each with its exact value and the time of its step.
  * @typedef {{place: number, measure: import("./measures.js").Measure, lanes: number[], quantity: string, exact: Array<number | null>, perRoot: number | null, times: number[],
- *   cells: Record<number, any>, goal: Goal, quick: Goal, first: number, full: number, ours: number | null}} Claim */
+ *   cells: Record<number, any>, goal: Goal, quick: Goal, first: number, full: number}} Claim */
 /** The lanes that run. @typedef {Array<{run: import("./run.js").Run, truth: import("./truth.js").Truth}>} Lanes */
 /** The result of a claim so far, in runs that continue.
  * @typedef {{counted: number, settled: boolean, result: Result | null}} LiveResult */
@@ -84,10 +82,9 @@ const chanceOf = ({ above, below, errors, tolerance, relative }, { value, error 
   return chance > enough ? chance : null
 }
 
-/** Judge a claim by its number for every seed; `trouble` is a sentence about a failure of the run, or empty, and `ours`
- * is the lesson's recorded number, for a run of full length.
- * @param {Goal} goal @param {Estimate[]} seeds @param {string} trouble @param {number | null} [ours] @returns {Result} */
-export const judge = (goal, seeds, trouble, ours = null) => {
+/** Judge a claim by its number for every seed; `trouble` is a sentence about a failure of the run, or empty.
+ * @param {Goal} goal @param {Estimate[]} seeds @param {string} trouble @returns {Result} */
+export const judge = (goal, seeds, trouble) => {
   const found = mean(seeds)
   const expected = goal.exact ? found.exact : goal.equals
   const margins = [goal.tolerance]
@@ -95,7 +92,7 @@ export const judge = (goal, seeds, trouble, ours = null) => {
   if (goal.errors !== null) margins.push(found.error === null ? null : goal.errors * found.error)
   const given = margins.filter((margin) => margin !== null)
   const allowed = given.length ? Math.max(...given) : null
-  const reason = reasonOf(goal, found, expected, allowed, trouble) || staleness(found.value, ours, expected === null ? null : allowed)
+  const reason = reasonOf(goal, found, expected, allowed, trouble)
   return {
     measured: found.value, error: found.error, expected: inWords(goal, expected), allowed, passed: !reason, reason,
     chance: chanceOf(goal, found, expected),
@@ -119,14 +116,6 @@ const reasonOf = (goal, found, expected, allowed, trouble) => {
   return ""
 }
 
-/** The reason for a difference from the recorded number; empty where they agree, or none is recorded. @param {number} value @param {number | null} ours @param {number | null} allowed */
-const staleness = (value, ours, allowed) => {
-  if (ours === null) return ""
-  const margin = allowed ?? STALE * Math.abs(ours)
-  const off = Math.abs(value - ours)
-  return off <= margin ? "" : `The lesson records ${general(ours)}, which is ${general(off, 3)} away; the tolerance is ${general(margin, 3)}.`
-}
-
 /** A claim's result in the runs of the step's own experiment.
  * @param {Claim} claim @param {Lanes} records @param {any} poisson @returns {LiveResult} */
 export const liveResult = (claim, records, poisson) => {
@@ -142,8 +131,8 @@ export const liveResult = (claim, records, poisson) => {
       return found ? { ...found, exact } : { value: NaN, error: null, exact: null }
     })
     const trouble = runs.find((run) => run.divergence)?.divergence?.message ?? ""
-    const [goal, ours] = counted < claim.full ? [claim.quick, null] : [claim.goal, claim.ours]
-    result = judge(goal, [quantity(claim.quantity, lanes[0], lanes[1] ?? null)], trouble, ours)
+    const goal = counted < claim.full ? claim.quick : claim.goal
+    result = judge(goal, [quantity(claim.quantity, lanes[0], lanes[1] ?? null)], trouble)
   }
   const settled = stopped || counted >= claim.full || (counted >= claim.first && result !== null && result.chance === null)
   return { counted, settled, result }

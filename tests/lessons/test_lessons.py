@@ -16,7 +16,7 @@ from lessons.claims import judge
 from lessons.document import parse
 from lessons.evidence import evidence, measured
 from lessons.headless import live_result, run_step
-from lessons.lesson import Goal
+from lessons.lesson import Goal, Paper
 from lessons.library import COURSE, VARIABLE
 from lessons.measures import MEASURES
 from lessons.measures.base import DRAWS, FEWEST, MOMENTA, OWN_RUN, STATISTICS, Estimate, Measure
@@ -638,6 +638,14 @@ def test_the_live_mark_waits_and_then_agrees():
         assert found.first - found.counted == step.spec.burn_in + step.quick_spec.n_steps - goal
     # Sums are added up chunk by chunk, which moves the last digit.
     assert found.result.measured == pytest.approx(run_step(step, quick=True).results[1].measured, rel=1e-13)
+    # The lesson's recorded number is of its own seeds: a longer live run with another number keeps its mark.
+    elsewhere = replace(about, paper=Paper("1", 1.0, 1e9, "A number of other seeds."))
+    for run in runs:
+        run.advance(step.spec.burn_in + step.spec.n_steps - run.steps)
+    found = live_result(step, elsewhere, runs)
+    assert found.counted == found.full
+    assert found.result.passed
+    assert not judge(elsewhere, about.goal, [Estimate(found.result.measured, 0.0)], full=True).passed
     with_draws = replace(about, measure=Choice("chain_ks", ()))
     assert MEASURES["chain_ks"].needs != STATISTICS
     assert about.live
