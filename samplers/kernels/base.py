@@ -62,6 +62,10 @@ class Sampler(param.Parameterized):
     the one that is there: :data:`KEPT`, it goes on with it, or :data:`AFRESH`, it begins with another."""
     interacting: ClassVar[bool] = False
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
+    first_chains: ClassVar[int] = 1
+    """A run whose number of chains is not given has at least so many."""
+    known_bias: ClassVar[str] = ""
+    """A sentence on a bias of the sampler whatever its parameters are, which the page says where draws show it."""
     advance: ClassVar[Any]
     """The compiled kernel."""
     start: ClassVar[Any] = staticmethod(same_for_all)

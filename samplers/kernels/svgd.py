@@ -101,6 +101,7 @@ class SVGD(Sampler):
     source = "Liu & Wang 2016, Algorithm 1"
     takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     interacting = True
+    first_chains = 50
     advance, start = advance, start
 
     step_size = Real(0.05, bounds=(1e-6, 10.0), log=True, tex=r"\epsilon", label="Step size ε",
