@@ -52,13 +52,13 @@ def doubt(run: Run) -> str:
 
 def _reason(run: Run, k: int, distance: float) -> str:
     statistics, name = run.statistics, run.target.columns[k].name
-    if run.interacting:
-        n = statistics.n_chains
-        return f"{n} particles are {n} points, however many steps they make" + (
-            f"; {ENOUGH} stand for the target more closely" if n < ENOUGH else ""
-        )
+    n, what = statistics.n_chains, "particles" if run.interacting else "chains"
+    if run.interacting and n < ENOUGH:
+        return f"{n} particles are {n} points, however many steps they make; {ENOUGH} stand for the target more closely"
     if (share := visited(statistics, k)) < VISITED:
-        return f"the chains have visited {share:.0%} of the probability of {name}"
+        return f"the {what} have visited {share:.0%} of the probability of {name}"
+    if run.interacting:
+        return f"{n} particles are {n} points, however many steps they make, and too close together"
     found = convergence.summary(statistics.history(), k)
     if not isfinite(found.ess_bulk):
         return f"{name} has not moved"
