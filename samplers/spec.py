@@ -684,7 +684,7 @@ class _Reader(Reader):
 def _with_first_values(choice: Choice, data: Any, gradient: Choice, target: Target) -> Choice:
     """The sampler with values that fit the target, where ``data`` gives none."""
     given = data.get("params", {}) if isinstance(data, Mapping) else {}
-    first = SAMPLERS[choice.key].first_values(target.first_steps, gradient.key)
+    first: dict[str, Value] = {**SAMPLERS[choice.key].first_values(target.first_steps, gradient.key)}
     if not given:
         first = {**SAMPLERS[choice.key].first_entries(target), **first}
     values = {name: value for name, value in first.items() if name not in given}

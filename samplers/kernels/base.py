@@ -73,7 +73,7 @@ class Sampler(param.Parameterized):
     first_chains: ClassVar[int] = 1
     """A run whose number of chains is not given has at least so many."""
     known_bias: ClassVar[str] = ""
-    """A sentence on a bias of the sampler whatever its parameters are, which the page says where draws show it."""
+    """A sentence on a bias that the sampler is known for, which the page says where draws do not agree."""
     advance: ClassVar[Any]
     """The compiled kernel."""
     start: ClassVar[Any] = staticmethod(same_for_all)

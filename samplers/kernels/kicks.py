@@ -171,9 +171,11 @@ class MovingByEuler(Moving):
         """ε/C is about SGLD's step; C = 2√κ, where θ moves fastest, or half of that where ξ damps the velocity, too."""
         if first is None:
             return {}
-        friction = max(
-            dict(declared(cls))["friction"].default,
-            float(f"{(1 if cls.thermostat else 2) * sqrt(0.1 / first.other):.1g}"),
-        )
+        known = dict(declared(cls))
+        most, lowest = known["friction"].bounds[1], known["step_size"].bounds[0]
+        wanted = float(f"{(1 if cls.thermostat else 2) * sqrt(0.1 / first.other):.1g}")
+        friction = min(max(known["friction"].default, wanted), most)
         step_size = friction * min(1.2 * first.other, first.heated if in_batches(gradient) else inf)
+        # Not so long that a step takes most of the velocity.
+        step_size = max(min(step_size, 0.6 / friction), lowest)
         return {"step_size": float(f"{step_size:.2g}"), "friction": friction}
