@@ -17,6 +17,7 @@ CLOSE = 0.06
 """How far a distance may be from the one that was kept: another libm makes other draws."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", sights.defaults())
 def test_a_page_at_its_defaults_shows_what_was_kept(pair):
     found = sights.see(sights.opened(pair))
