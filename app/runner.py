@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from html import escape
 from typing import Any, Protocol
 
 from app.fair import Pool, Share
@@ -71,6 +72,8 @@ class Runner(Live):
         """What the page says of a step that is taken apart, by the model's id."""
         self.lit_step: Callable[[Walk], list[str]] = lambda _: []
         """The colour of each of its parts."""
+        self.doubts: Any = None
+        """The model whose text says why draws do not agree with their target."""
         self._parts_hidden = False
         """Whether the coming step is shown without its parts at first, for a person asks for one after the other."""
         self._next: asyncio.TimerHandle | None = None
@@ -379,7 +382,7 @@ class Runner(Live):
             if works and await loop.run_in_executor(SLOW.of(self._slowly), view.background, now):
                 self._ask()
         if turn % 4 == 1 and await self._step_ends():
-            texts += await loop.run_in_executor(SLOW.of(self._slowly), self._texts, views, now, loop)
+            texts += await loop.run_in_executor(SLOW.of(self._slowly), self._texts, views, now, lanes, loop)
         if texts and generation == self.bus.generation:
             await self.bus.send_texts(texts)
 
@@ -393,7 +396,9 @@ class Runner(Live):
         except TimeoutError:
             return False
 
-    def _texts(self, views: list[Any], now: Any, loop: asyncio.AbstractEventLoop) -> list[tuple[str, str]]:
+    def _texts(
+        self, views: list[Any], now: Any, lanes: Lanes, loop: asyncio.AbstractEventLoop
+    ) -> list[tuple[str, str]]:
         """Captions and check marks, in a thread. The lanes stand still meanwhile, but not while others' were made."""
         still = asyncio.wait_for(self._engine.acquire(), PATIENT_SECONDS)
         try:
@@ -401,7 +406,8 @@ class Runner(Live):
         except TimeoutError:
             return []
         try:
-            return [item for view in views for item in view.texts(now)] + (self.checks() if self.checks else [])
+            said = [item for view in views for item in view.texts(now)] + (self.checks() if self.checks else [])
+            return said + ([(self.doubts.id, escape(lanes.doubts(self.state)))] if self.doubts is not None else [])
         finally:
             loop.call_soon_threadsafe(self._engine.release)
 

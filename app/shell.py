@@ -69,7 +69,7 @@ class Page(Session):
         self._told = False
         self.workbench = Workbench(self.state, self.notify, self.later)
         self.export = ExportMenu(self.state, self.runner, self.notify)
-        self.runner.readout = self.readout
+        self.runner.readout, self.runner.doubts = self.readout, self.doubts
         self.add_lessons(Controls(self.state, self.notify, of_lesson=True, later=self.later))
         self.work = pn.Column(visible=False, sizing_mode="stretch_width", margin=(2, 4))
         self.guide = pn.pane.HTML(
@@ -199,10 +199,12 @@ class Page(Session):
         state.place.param.watch(refresh, ["lesson", "number", "free", "everything"])
         refresh()
         self.follow_visibility({"axis": axis, "views": choosers})
-        readout = [] if "readout" in state.hidden else [pn.pane.Bokeh(self.readout, margin=(4, 4))]
+        said = "readout" not in state.hidden
+        readout = [pn.pane.Bokeh(self.readout, margin=(4, 4))] if said else []
+        doubts = [pn.pane.Bokeh(self.doubts, sizing_mode="stretch_width", margin=(0, 12))] if said else []
         return pn.Column(
             pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(choosers, _when_seen(coordinate), _when_seen(inside), **ROW),
-            sizing_mode="stretch_width", margin=0,
+            *doubts, sizing_mode="stretch_width", margin=0,
         )  # fmt: skip
 
     def moving(self) -> None:

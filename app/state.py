@@ -24,7 +24,7 @@ from samplers.needs import BATCH
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
-from samplers.spec import ANY_SAMPLER, ANY_TARGET, first_lanes, is_model, max_lanes, samplers_of
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, first_chains, first_lanes, is_model, max_lanes, samplers_of
 from samplers.targets import TARGETS, Target
 from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
 from samplers.targets.drawn import energy_through
@@ -473,6 +473,8 @@ class AppState(param.Parameterized):
         if "target" in fields and is_model(fields["target"]["key"]) != self.experiment.of_model:
             # Of the other settings some are not there, and others have another meaning.
             data = {"seed": self.seed}
+        elif "lanes" in fields and self.experiment.n_chains == _first_chains(self.experiment):
+            del data["n_chains"]
         try:
             made = Experiment.from_dict({**data, **fields})
         except SpecError as error:
@@ -550,6 +552,11 @@ def first_speed(step: Step) -> int:
     short, whole = step.quick_spec, step.spec
     needed = whole.burn_in + short.n_steps if short is not None and whole is not None else 0
     return min(max(FIRST_SPEED, int(float(f"{needed / SOON:.2g}"))), MAX_SPEED)
+
+
+def _first_chains(experiment: Experiment) -> int:
+    """The number of chains that such an experiment begins with."""
+    return first_chains(experiment.target.key, [lane.sampler.key for lane in experiment.lanes])
 
 
 START_PRESETS = {THETA: "sgld", THETA_R: "sghmc", THETA_R_XI: "sgnht"}

@@ -8,7 +8,7 @@ The target is a density, whose samplers are the kernels, or a model of data, who
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
@@ -149,6 +149,12 @@ def samplers_of(target: str, density: Target | None = None) -> list[str]:
 def first_lanes(target: str) -> list[dict[str, Any]]:
     """The lanes that an experiment with this target, by its key, begins with: of a model the first three methods."""
     return [{"sampler": key} for key in samplers_of(target)[: 3 if is_model(target) else 1]]
+
+
+def first_chains(target: str, samplers: Iterable[str]) -> int:
+    """How many chains an experiment with this target and these samplers, by their keys, begins with."""
+    usual = int(settings_of(target)["n_chains"].default)
+    return usual if is_model(target) else max(usual, *(SAMPLERS[key].first_chains for key in samplers))
 
 
 class Change(NamedTuple):
@@ -488,6 +494,8 @@ class _Reader(Reader):
         settings: dict[str, Any] = {}
         for name, parameter in parameters.items():
             settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
+        if "n_chains" not in data:
+            settings["n_chains"] = first_chains(target.key, [lane.sampler.key for lane in lanes])
         if density is not None:
             settings["start"] = self.start(settings["start"], density)
             settings["momentum"] = self.momentum(settings["momentum"], density)
@@ -676,7 +684,9 @@ class _Reader(Reader):
 def _with_first_values(choice: Choice, data: Any, gradient: Choice, target: Target) -> Choice:
     """The sampler with values that fit the target, where ``data`` gives none."""
     given = data.get("params", {}) if isinstance(data, Mapping) else {}
-    first = SAMPLERS[choice.key].first_values(target.first_steps, gradient.key)
+    first: dict[str, Value] = {**SAMPLERS[choice.key].first_values(target.first_steps, gradient.key)}
+    if not given:
+        first = {**SAMPLERS[choice.key].first_entries(target), **first}
     values = {name: value for name, value in first.items() if name not in given}
     return Choice(choice.key, tuple({**choice.values(), **values}.items()))
 

@@ -150,6 +150,10 @@ class Lanes:
     def whole(self, state: AppState) -> Frame:
         """The same for captions and for slow work, which take nothing out of the next frame."""
 
+    def doubts(self, state: AppState) -> str:
+        """Why draws do not agree with the target yet, a sentence for each lane of which that is so."""
+        return ""
+
     @abstractmethod
     def readout(self, state: AppState, frames_a_second: float) -> str:
         """How far the lanes are, and how fast."""

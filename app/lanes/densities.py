@@ -9,7 +9,7 @@ from app.state import AppState
 from app.views.base import CurvePoint, Frame, Position, Scene
 from app.views.recipes import layouts_of
 from samplers import Change, Experiment, Lane, Run, jit
-from samplers.diagnostics import divergence, ks
+from samplers.diagnostics import agreement, divergence, ks
 from samplers.kernels import SAMPLERS
 from samplers.kernels.base import KEPT
 from samplers.models.run import needed
@@ -168,6 +168,14 @@ class DensityLanes(Lanes):
 
     def whole(self, state: AppState) -> Frame:
         return Frame(record.still() for record in self.records)
+
+    def doubts(self, state: AppState) -> str:
+        # A lesson's step asks what it shows.
+        if state.place.restricted:
+            return ""
+        said = [agreement.doubt(run) for run in self.runs]
+        several = len(said) > 1
+        return " ".join(f"{title}: {one}" if several else one for title, one in zip(state.lane_titles(), said, strict=True) if one)  # fmt: skip
 
     def readout(self, state: AppState, frames_a_second: float) -> str:
         steps, burn_in = self._steps, self.experiment.burn_in

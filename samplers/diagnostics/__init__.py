@@ -1,6 +1,7 @@
 """The diagnostics, one a file: pure functions of running statistics or draws that give plain numbers and arrays."""
 
 from samplers.diagnostics import (
+    agreement,
     autocorrelation,
     bands,
     calibration,
@@ -13,6 +14,7 @@ from samplers.diagnostics import (
 )
 
 __all__ = [
+    "agreement",
     "autocorrelation",
     "bands",
     "calibration",

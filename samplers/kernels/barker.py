@@ -70,6 +70,7 @@ class Barker(Sampler):
     takes = frozenset({FULL})
     moving = True
     gradient_age = 0
+    first_stride = 2.0
     advance = advance
 
     step_size = Real(0.7, bounds=(1e-4, 100.0), log=True, tex="s", label="Proposal's scale s",

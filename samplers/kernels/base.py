@@ -29,6 +29,11 @@ def same_for_all(rng, position, auxiliary, model, params):
     """Every chain starts at the same place, with the same auxiliary variables."""
 
 
+def in_batches(gradient: str) -> bool:
+    """Whether the estimator of that key takes minibatches; it may be the key of none."""
+    return gradient in GRADIENTS and BATCH in GRADIENTS[gradient].needs
+
+
 class Sampler(param.Parameterized):
     """A transition kernel. Instances are never changed after they are made."""
 
@@ -57,11 +62,18 @@ class Sampler(param.Parameterized):
     """How many steps before the last draw the last gradient was taken; None where that is no draw of the chain."""
     moving: ClassVar[bool] = False
     """Whether a stable step is of the length of a period, as with a velocity, not of its square."""
+    first_stride: ClassVar[float] = 1.0
+    """Its first step on a steep target with the full gradient, in those of :class:`FirstSteps`: more than one where an
+    accept step, or no noise at all, takes care of the bias."""
     momentum: ClassVar[str] = NO_MOMENTUM
     """Whether the first of what a chain has beside θ are a momentum, one for each coordinate, and what a step does with
     the one that is there: :data:`KEPT`, it goes on with it, or :data:`AFRESH`, it begins with another."""
     interacting: ClassVar[bool] = False
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
+    first_chains: ClassVar[int] = 1
+    """A run whose number of chains is not given has at least so many."""
+    known_bias: ClassVar[str] = ""
+    """A sentence on a bias that the sampler is known for, which the page says where draws do not agree."""
     advance: ClassVar[Any]
     """The compiled kernel."""
     start: ClassVar[Any] = staticmethod(same_for_all)
@@ -134,13 +146,23 @@ class Sampler(param.Parameterized):
         return frozenset(key for key, estimator in GRADIENTS.items() if estimator.needs <= both)
 
     @classmethod
+    def stride_with(cls, gradient: str) -> float:
+        """:attr:`first_stride`, or 1 where the gradient, by its key, takes minibatches, which heat the chain."""
+        return 1.0 if in_batches(gradient) else cls.first_stride
+
+    @classmethod
+    def first_entries(cls, target: Target) -> dict[str, Value]:
+        """The parameters that begin with another value on this target where none at all are given."""
+        return {}
+
+    @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
         """The parameters that begin with another value than the one declared, on a target with these first steps."""
         known = dict(declared(cls))
         if first is None or "step_size" not in known:
             return {}
-        batch = gradient in GRADIENTS and BATCH in GRADIENTS[gradient].needs
-        largest = first.largest(cls.moving, batch)
+        batch = in_batches(gradient)
+        largest = first.largest(cls.moving, batch) * cls.stride_with(gradient)
         lowest = known["step_size"].bounds[0]
         out = {"step_size": max(min(known["step_size"].default, largest), lowest)}
         if cls.moving and batch and "friction" in known:

@@ -63,6 +63,8 @@ class CyclicalSGLD(Sampler):
     integrator = "Euler–Maruyama with a cyclical step size"
     source = "Zhang et al. 2020"
     takes = STOCHASTIC
+    # The mean step is a half of the largest.
+    first_stride = 4.0
     advance = advance
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Largest step size ε",

@@ -53,6 +53,7 @@ class GeodesicSGLD(Sampler):
     source = "Welling & Teh 2011, in the angle; compared with in Liu, Zhu & Song 2016, section 5.1"
     supports = frozenset({MANIFOLD})
     takes = STOCHASTIC
+    first_stride = 2.0
     advance = advance
 
     step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.kicks import Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import MovingByEuler, batch_kicks, kicks, scales, workspace
 from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD
@@ -47,7 +47,7 @@ def advance(rng, state, model, source, params, out, n, info):
         info.counts[jit.CLIPPED] += n * n_chains
 
 
-class GSGNHTEuler(Moving):
+class GSGNHTEuler(MovingByEuler):
     """gSGNHT by explicit Euler: every part of the step from the state before it.
 
     SDE and invariant distribution as in :class:`~samplers.kernels.gsgnht.GSGNHT`. Euler–Maruyama: x moves along the
@@ -68,8 +68,6 @@ class GSGNHTEuler(Moving):
     supports = frozenset({MANIFOLD})
     takes = STOCHASTIC
     thermostat = True
-    # Explicit Euler heats a steep distribution: its step must be as small as one without a velocity.
-    moving = False
     advance = advance
 
     step_size = Real(0.005, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

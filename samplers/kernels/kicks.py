@@ -4,14 +4,15 @@ The steps themselves are in the samplers' files. Those that follow geodesics are
 the kick below, so that they run on every manifold; on ℝᵈ the flow is a straight line and the projection nothing.
 """
 
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from samplers import jit
-from samplers.kernels.base import KEPT, Sampler
-from samplers.targets.base import Target
+from samplers.kernels.base import KEPT, Sampler, in_batches
+from samplers.parameters import declared
+from samplers.targets.base import FirstSteps, Target
 
 
 @jit.helper
@@ -157,3 +158,24 @@ class Moving(Sampler):
 
     def thermostats(self, target: Target) -> int:
         return int(self.thermostat)
+
+
+class MovingByEuler(Moving):
+    """The same by explicit Euler, which heats a steep distribution by a share of εκ/C, κ its largest U″."""
+
+    # A stable step is of the size of one without a velocity.
+    moving = False
+
+    @classmethod
+    def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
+        """ε/C is about SGLD's step; C = 2√κ, where θ moves fastest, or half of that where ξ damps the velocity, too."""
+        if first is None:
+            return {}
+        known = dict(declared(cls))
+        most, lowest = known["friction"].bounds[1], known["step_size"].bounds[0]
+        wanted = float(f"{(1 if cls.thermostat else 2) * sqrt(0.1 / first.other):.1g}")
+        friction = min(max(known["friction"].default, wanted), most)
+        step_size = friction * min(1.2 * first.other, first.heated if in_batches(gradient) else inf)
+        # Not so long that a step takes most of the velocity.
+        step_size = max(min(step_size, 0.6 / friction), lowest)
+        return {"step_size": float(f"{step_size:.2g}"), "friction": friction}

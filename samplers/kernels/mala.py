@@ -62,6 +62,7 @@ class MALA(Sampler):
     source = "Roberts & Tweedie 1996"
     takes = frozenset({FULL})
     gradient_age = 0
+    first_stride = 4.0
     advance = advance
 
     step_size = Real(0.1, bounds=(1e-6, 10.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -111,6 +111,7 @@ class PSGLD(Sampler):
     integrator = "Euler–Maruyama"
     source = "Li, Chen, Carlson & Carin 2016"
     takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
+    first_stride = 2.0
     advance, start = advance, start
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
@@ -129,7 +130,12 @@ class PSGLD(Sampler):
         if first is None:
             return {}
         floor = max(cls.param.floor.default, float(f"{sqrt(0.1 / first.other):.1g}"))
-        return {"floor": floor, "step_size": min(cls.param.step_size.default, float(f"{first.other * floor:.1g}"))}
+        return {
+            "floor": floor,
+            "step_size": min(
+                cls.param.step_size.default, float(f"{cls.stride_with(gradient) * first.other * floor:.1g}")
+            ),
+        }
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.zeros(2 * target.dim)

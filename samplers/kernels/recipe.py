@@ -329,6 +329,7 @@ class RecipeSampler(Sampler):
     supports = frozenset({LINE, POSITIVE})
     takes = STOCHASTIC | {REDRAWN}
     most_coordinates = MAX_DIM
+    first_stride = 2.0
     advance, start = advance, start
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
@@ -414,6 +415,11 @@ class RecipeSampler(Sampler):
         steady = made.fixed and not made.of_energy and noise.batch_size == 0 and noise.sample_size <= 1
         redrawn = self.refresh > 0 and self.layout != THETA
         return _loops(made, layout, target.support == POSITIVE, noise.batch_size > 0, steady and not redrawn)
+
+    @classmethod
+    def first_entries(cls, target: Target) -> dict[str, Value]:
+        """On (0, ∞) SGRLD's D = θ, which vanishes at 0: reflected there, the steps of D = 1 have a large bias."""
+        return {"diffusion_entries": ("theta",)} if target.support == POSITIVE and target.dim == 1 else {}
 
     bias_order = 1
     steps_to_test = 1000

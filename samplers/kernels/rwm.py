@@ -52,6 +52,7 @@ class RWM(Sampler):
     takes = frozenset({FULL})
     moving = True
     gradient_age = None
+    first_stride = 2.0
     advance = advance
 
     step_size = Real(1.0, bounds=(1e-4, 100.0), log=True, tex="s", label="Proposal's scale s",

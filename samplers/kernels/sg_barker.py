@@ -59,6 +59,7 @@ class StochasticBarker(Sampler):
     integrator = "A skewed move, without an accept step"
     source = "Mauri & Zanella 2024"
     takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
+    first_stride = 2.0
     advance = advance
 
     step_size = Real(0.2, bounds=(1e-4, 10.0), log=True, tex="s", label="Scale s of a move",
@@ -67,7 +68,10 @@ class StochasticBarker(Sampler):
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
         # For the time of SGLD's first step.
-        return {} if first is None else {"step_size": min(cls.param.step_size.default, sqrt(2 * first.other))}
+        if first is None:
+            return {}
+        time = cls.stride_with(gradient) * first.other
+        return {"step_size": min(cls.param.step_size.default, sqrt(2 * time))}
 
     @property
     def time_per_step(self) -> float:

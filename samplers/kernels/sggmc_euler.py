@@ -3,7 +3,7 @@
 import numpy as np
 
 from samplers import jit, textbook
-from samplers.kernels.kicks import Moving, batch_kicks, kicks, scales, workspace
+from samplers.kernels.kicks import MovingByEuler, batch_kicks, kicks, scales, workspace
 from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD
@@ -41,7 +41,7 @@ def advance(rng, state, model, source, params, out, n, info):
         info.counts[jit.CLIPPED] += n * n_chains
 
 
-class SGGMCEuler(Moving):
+class SGGMCEuler(MovingByEuler):
     """SGGMC by explicit Euler: every part of the step from the state before it.
 
     SDE and invariant distribution as in :class:`~samplers.kernels.sggmc.SGGMC`. Euler–Maruyama: x moves along the
@@ -63,8 +63,6 @@ class SGGMCEuler(Moving):
     source = "Liu, Zhu & Song 2016, eq (5), at first order"
     supports = frozenset({MANIFOLD})
     takes = STOCHASTIC
-    # Explicit Euler heats a steep distribution: its step must be as small as one without a velocity.
-    moving = False
     advance = advance
 
     step_size = Real(0.005, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

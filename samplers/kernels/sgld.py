@@ -68,6 +68,7 @@ class SGLD(Sampler):
     integrator = "Euler–Maruyama"
     takes = STOCHASTIC
     source = "Welling & Teh 2011; Ma, Chen & Fox 2015, eq (13)"
+    first_stride = 2.0
     advance = advance
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -57,6 +57,7 @@ class SGRLD(Sampler):
     source = "Patterson & Teh 2013; Baker et al. 2018, section 1.2"
     supports = frozenset({POSITIVE, SIMPLEX})
     takes = frozenset({FULL, BATCH})
+    known_bias = "Near 0 its Euler steps have a large bias; the lesson Boundary measures it."
     advance = advance
 
     step_size = Real(0.0025, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -101,6 +101,9 @@ class SVGD(Sampler):
     source = "Liu & Wang 2016, Algorithm 1"
     takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     interacting = True
+    first_chains = 50
+    # Without noise a step has no heat.
+    first_stride = 10.0
     advance, start = advance, start
 
     step_size = Real(0.05, bounds=(1e-6, 10.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -129,7 +129,7 @@ class MisesPosterior(Target):
     gives = DATA
     potential, gradient, batch, draw, observe = potential, gradient, batch, draw, observe_angles
     dim = 4
-    first_steps = FirstSteps(moving=0.01, batch=0.002, friction=20.0, other=2e-4)
+    first_steps = FirstSteps(moving=0.03, batch=0.002, friction=20.0, other=5e-4, heated=4e-4)
 
     items = Count(100, bounds=(10, 1000), log=True, tex="N", label="Data N", doc="How many data there are.")  # fmt: skip
     concentration = Real(20.0, bounds=(10.0, 50.0), log=True, tex=r"\kappa", label="Concentration κ",

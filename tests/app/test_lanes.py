@@ -230,6 +230,25 @@ def test_captions_of_other_pages_do_not_wait_for_a_long_step(begins, monkeypatch
     assert [key for key, _ in said] == ["label"] * (begins == "never") + ["readout"]
 
 
+def test_the_page_says_why_draws_do_not_agree_with_the_target():
+    """Of each lane, with its name where there are several; in a lesson's step nothing, for its question may be that."""
+    lanes = [{"sampler": {"key": "sgld", "params": {"step_size": 1.9}}}, {"sampler": "exact"}]
+    for some in (lanes[:1], lanes):
+        state, made = AppState(), runner.Runner(AppState(), Mock())
+        state.open(Experiment.from_dict({"target": "gaussian", "lanes": some}))
+        made.state, made.lanes, made.doubts = state, DensityLanes(state.experiment), SimpleNamespace(id="doubts")
+        made.bus = Mock(generation=1, send_texts=AsyncMock())
+        for said in ("", f"{'SGLD: ' * (len(some) > 1)}KS "):
+            asyncio.run(made._slow_turn(1))
+            ((key, text),) = made.bus.send_texts.await_args.args[0]
+            assert key == "doubts" and (text.startswith(said) if said else text == "")
+            for run in made.lanes.runs:
+                run.advance(4_000)
+        assert "exact" not in text.lower() and "the step size biases θ" in text
+        state.place.open(course.lesson_of("langevin"), 1)
+        assert state.place.restricted and made.lanes.doubts(state) == ""
+
+
 def test_lanes_that_nobody_waits_for_make_no_further_step(monkeypatch):
     """Fails where a page that was reset a few times keeps the processor with what nobody sees."""
     lanes, made = DensityLanes(Experiment.from_dict({"target": "gaussian", "lanes": 4 * [{"sampler": "sgld"}]})), []

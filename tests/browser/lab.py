@@ -43,7 +43,7 @@ FIGURES = f"""
 }})) }}
 """
 READOUT = f"""
-() => {{ {SHOWN} return shown("Div").map((one) => one.text).find((text) => /step|burn-in/.test(text)) ?? "" }}
+() => {{ {SHOWN} return shown("Div").map((one) => one.text).find((text) => /step|burn-in/.test(text) && !/KS \\d/.test(text)) ?? "" }}
 """
 WALK = """
 const walk = function* (root) { for (const one of root.querySelectorAll("*")) { yield one; if (one.shadowRoot) yield* walk(one.shadowRoot) } }

@@ -1,0 +1,65 @@
+"""The sentence that says why draws do not agree with their target, of runs that are wrong in a known way."""
+
+import numpy as np
+import pytest
+
+from samplers import Run
+from samplers.diagnostics import agreement
+from samplers.spec import RunSpec
+
+
+def run_of(target, sampler, n, params=None, target_params=None, gradient="", **settings):
+    made = Run(RunSpec.of(target, sampler, gradient, sampler_params=params, target_params=target_params, **settings))
+    made.advance(n)
+    return made
+
+
+def test_draws_that_agree_raise_no_doubt():
+    for target, sampler in (("gaussian", "exact"), ("gaussian", "sgld"), ("fisher", "gmc")):
+        assert agreement.doubt(run_of(target, sampler, 12_000)) == ""
+
+
+def test_nothing_is_said_of_a_few_steps_or_of_an_unknown_target():
+    step = {"step_size": 1.9}
+    assert agreement.doubt(run_of("gaussian", "sgld", agreement.FIRST - 1, step)) == ""
+    assert agreement.doubt(run_of("gaussian", "sgld", agreement.FIRST, step)) != ""
+
+
+def test_a_step_ten_times_too_long_is_a_bias_and_one_too_short_has_not_mixed():
+    wide, narrow = ({"step_size": x} for x in (1.9, 1e-4))
+    assert "the step size biases θ" in agreement.doubt(run_of("gaussian", "sgld", 12_000, wide))
+    assert "the step size, or the noise of its gradient, biases θ" in agreement.doubt(
+        run_of("gaussian", "sgld", 12_000, {"step_size": 1.5}, gradient="gaussian")
+    )
+    assert "of the probability of θ" in agreement.doubt(run_of("gaussian", "sgld", 2_000, narrow))
+    assert "θ has not mixed: R̂ " in agreement.doubt(run_of("gaussian", "sgld", 2_000, {"step_size": 2e-3}))
+
+
+def test_chains_in_one_of_two_modes_have_visited_half():
+    made = run_of("gaussian_mixture", "hmc", 4_000, target_params={"modes": 2, "weight": 0.5, "radius": 6.0, "sd": 0.3})
+    # Exactly: the first mode is one half.
+    assert agreement.visited(made.statistics, 0) == pytest.approx(0.5, abs=0.01)
+    assert "the chains have visited 50% of the probability of θ₁" in agreement.doubt(made)
+
+
+def test_what_is_visited_is_the_mass_of_the_places_with_draws():
+    """Recomputed from the draws of an exact run, with the bins' edges alone."""
+    made = Run(RunSpec.of("gaussian", "exact", n_steps=50), keep_draws=True)
+    made.advance(50)
+    column = made.target.columns[0]
+    ends = np.linspace(column.low, column.high, 2048 // 32 + 1)
+    places = np.unique(np.searchsorted(ends, made.kept.ravel(), side="right"))
+    masses = np.diff(np.concatenate([[0.0], column.cdf(ends), [1.0]]))
+    assert agreement.visited(made.statistics, 0) == pytest.approx(masses[places].sum(), abs=1e-12)
+
+
+def test_a_few_particles_are_points_and_fifty_agree():
+    said = agreement.doubt(run_of("gaussian", "svgd", 12_000, n_chains=4))
+    assert "4 particles are 4 points, however many steps they make; 50 stand for the target more closely" in said
+    assert agreement.doubt(run_of("gaussian", "svgd", 12_000)) == ""
+
+
+def test_sgrld_says_that_its_bias_near_0_is_known():
+    said = agreement.doubt(run_of("sparse_dirichlet", "sgrld", 4_000))
+    assert said.endswith("; the lesson Boundary measures it.")
+    assert agreement.doubt(run_of("sparse_dirichlet", "scir", 4_000)) == ""
