@@ -161,7 +161,7 @@ class Boxed(Climbed):
             ends = self._newton_ends()
             end, curvature = ends[0], None
             self._modes = [each.place for each in ends]
-        towards = newton.open_direction(self._energies, end)
+        towards = newton.open_direction(self._energies, end, self._modes)
         if towards is not None:
             raise SpecError("target", self.key, f"it has no highest point, and cannot be normalised: the density does not fall off in the direction {self._named(towards)}, in units of its curvature; a prior that does is needed")  # fmt: skip
         if not end.arrived:

@@ -5,7 +5,7 @@ where LLᵀ is the inverse curvature so far: in z with θ = x + Lz it is near th
 all coordinates, whatever their units are and however closely they depend on each other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -163,17 +163,19 @@ def _whitened(at: At, x: Array, factor: Array) -> tuple[Array, Array]:
     return factor, signs
 
 
-def open_direction(energies: Callable[[Array], Array], end: End) -> Array | None:
+def open_direction(energies: Callable[[Array], Array], end: End, others: Sequence[Array] = ()) -> Array | None:
     """A direction (dim,) in which the density does not fall off, with its parts in units of U's curvature along each
     coordinate; None where none is found.
 
     Of a minimum it is a column of ±L, or the last move: where U falls ever more slowly, as with separable data, a climb
-    arrives. Of one that has not arrived it is the last move, where U falls on for good.
+    arrives. It is also the way to one of the ``others``, the places where other climbs ended: along a flat valley that
+    is narrow in the units of L, rounding turns the columns out of it. Of an end that has not arrived it is the last
+    move, where U falls on for good.
     """
     directions = [end.move]
     if end.arrived:
-        length = np.linalg.norm(np.linalg.solve(end.factor, end.move))
-        directions = [*end.factor.T, *-end.factor.T, *([end.move / length] if length > 0 else [])]
+        lengths = [(way, np.linalg.norm(np.linalg.solve(end.factor, way))) for way in (end.move, *(other - end.place for other in others))]  # fmt: skip
+        directions = [*end.factor.T, *-end.factor.T, *(way / length for way, length in lengths if length > 0)]
     for direction in directions:
         with np.errstate(all="ignore"):
             above = energies(end.place + np.array(FAR)[:, None] * direction) - end.height

@@ -32,7 +32,6 @@ NOT_YET = set(LESSONS) - {
     "scan",
     "own",
     "langevin",
-    "step-size",
     "minibatch-noise",
     "momentum",
     "diagnostics-mislead",

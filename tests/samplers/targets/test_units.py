@@ -164,6 +164,24 @@ def test_posteriordb_in_raw_units(name, sampler):
 
 # --- sentences ------------------------------------------------------------------------------------------------------
 
+
+def test_a_flat_valley_is_found_by_another_end():
+    """Rounding, which differs between processors, may turn the columns of L out of a narrow valley.
+
+    They are those of one processor here. The planted fault knows no other end.
+    """
+
+    def energies(theta):
+        return 5.0 * (theta[:, 0] + 1000 * theta[:, 1] - 2.0) ** 2
+
+    factor = np.array([[-1.28214009e05, 1.60357973e05], [1.28214185e02, -1.60357940e02]])
+    at = np.array([3.08475391e06, -3.08475191e03])
+    end = newton.End(at, float(energies(at[None])[0]), factor, np.array([213.56808676, -0.21356817]), True, 6)
+    assert newton.open_direction(energies, end) is None
+    found = newton.open_direction(energies, end, [np.array([2.0, 0.0])])
+    np.testing.assert_allclose(found / np.abs(found).max(), [-1, 1], atol=1e-3)
+
+
 IMPROPER = {
     "two intercepts": ({"parameters": "a, b", "prior": "0", "row": "normal_lpdf(y, a + b, 1)"}, r"direction [+-]1 a [+-]1 b"),
     "in other units": ({"parameters": "a, b", "prior": "0", "row": "normal_lpdf(y, a + 1000*b, 1)"}, r"direction [+-]1 a [+-]1 b"),
