@@ -81,6 +81,7 @@ NUMBERS = {
     ("factors", 2, 1): [("amari", 1, ("0.01", "0.10")), ("amari", 2, ("0.01", "0.10"))],
     ("network", 1, 1): [("score", 1, "0.733")],
     ("network", 2, 1): [("score", 1, "0.976"), ("score", 2, ("0.94", "0.98"))],
+    ("network-figures", 1, 1): [("score", 1, "0.971"), ("score", 2, ("0.90", "0.93"))],
     ("control-variates", 2, 1): [("variance", (2, 1), "1.10"), ("variance", (3, 1), "2.81")],
     ("control-variates", 4, 1): [
         ("variance", 1, "0.280"), ("variance", 2, "0.301"), ("probability(low:0;column:2)", 2, "0.51"),
