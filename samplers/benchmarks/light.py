@@ -104,7 +104,7 @@ class LightPage:
 
     def answer(self, number: int, generation: int) -> None:
         """Tell the loop that a frame has been drawn."""
-        self.event("data_event", {"model": {"id": self._bus}, "data": [number, 0, generation, 1280, 0]})
+        self.event("data_event", {"model": {"id": self._bus}, "data": [number, 0, generation, 1280, 0, 0]})
 
     def event(self, name: str, values: dict[str, Any], buffers: dict[str, bytes] | None = None) -> None:
         """Let something happen on the page."""
