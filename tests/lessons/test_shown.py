@@ -46,7 +46,7 @@ def test_what_is_left_out_is_missed():
     assert "watch: stationarity picture" in missing(replace(gamma, views=("marginal", "trace")))
     assert "a claim: variance" in missing(replace(first, views=("ks",)))
     assert missing(replace(first, text="See the State space, the Torus map.")) == ["the text: Torus map"]
-    named = [
-        place for place in PLACES if any(re.search(one, LESSONS[place[0]].steps[place[1] - 1].watch) for one in NAMED)
-    ]
-    assert len(named) > 0.8 * len(PLACES)
+    # A step of an appendix has no watch sentence.
+    watched = [watch for key, number in PLACES if (watch := LESSONS[key].steps[number - 1].watch)]
+    named = [watch for watch in watched if any(re.search(one, watch) for one in NAMED)]
+    assert len(named) > 0.8 * len(watched)
