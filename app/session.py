@@ -88,8 +88,8 @@ _READOUT = """
 @media (max-width: 599px) { :host { flex: 1 1 100% !important; max-width: none; height: 19px !important; white-space: nowrap; overflow: hidden; } }
 """
 """It has the height of two lines, so that nothing moves where it needs both; on a phone it is a line of its own."""
-_DOUBTS = ":host { font-size: 13px; line-height: 17px; min-height: 17px; height: auto !important; }"
-"""It has the height of a line, empty or not, so that nothing moves where there is one."""
+_DOUBTS = ":host { font-size: 13px; line-height: 17px; } .bk-clearfix { display: block !important; }"
+"""Without a sentence it has no height: a phone has room for a picture and a control."""
 LATER_SECONDS = 0.08
 """After a change, formulas and the link wait so long for its first frame."""
 NARROW = 900
@@ -138,7 +138,7 @@ class Session:
         self.status = Notice(severity="info")
         self._formulas: list[Any] = []
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
-        self.doubts = Div(text="", height=17, stylesheets=[_DOUBTS], sizing_mode="stretch_width")
+        self.doubts = Div(text="", margin=0, stylesheets=[_DOUBTS], sizing_mode="stretch_width")
         self.readout = Div(text="starting", width=140, height=34, stylesheets=[_READOUT])
 
     def query(self) -> str:

@@ -246,7 +246,7 @@ def test_all_by_keyboard(walk):
     assert before.evaluate("(one) => one.isConnected"), "the same slider"
     assert lab.focus() == "input Chains"
     # A choice, by arrows; what is drawn again keeps the focus.
-    tab_to(lab, "combobox Correlated quartic", "Shift+Tab")
+    tab_to(lab, "combobox Gaussian", "Shift+Tab")
     outline = page.evaluate(FOCUS.replace('return [at?.getAttribute("role") ||', 'return [getComputedStyle(at).outlineStyle, getComputedStyle(at.closest(".Mui-focused") ?? at).outlineStyle,'))  # fmt: skip
     assert "solid" in outline, "the focus is seen"
     press(lab, "ArrowDown")

@@ -49,7 +49,7 @@ def test_a_visitor_is_served(core, new_page):
     experiment = Experiment.from_json(found.value.path().read_text(encoding="utf-8"))
     (spec,) = experiment.runs()
     assert spec.n_steps == steps and len(spec.changes) == 1
-    np.testing.assert_array_equal(run(spec).draws[:, -1], lab.heads()[0])
+    np.testing.assert_array_equal(run(spec).draws[:, -1, 0], lab.heads()[0][:, 0])
     check_finite(lab.figures())
 
     lab.page.get_by_role("link", name="Start the first lesson").click()
