@@ -117,7 +117,8 @@ class Marginal(View):
         """Why there are no bars; where the target is not known, the means, with their standard errors."""
         if self.scene.column.exact:
             if len(lanes) == 1:
-                return {self._labels[0].id: no_draws(lanes[0].run)}
+                # Before the first step the words would lie on the curve, and the readout says that nothing was drawn.
+                return {self._labels[0].id: no_draws(lanes[0].run) if lanes[0].run.steps else ""}
             notes = [
                 no_draws(lane.run) or ("(cut off)" if cut else "") for lane, cut in zip(lanes, self._cut, strict=True)
             ]

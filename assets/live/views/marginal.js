@@ -28,5 +28,5 @@ export const marginal = {
     if (highest > 0) out.y = [[0, 1.1 * Math.max(data.exact, Math.min(highest, HIGHEST * data.exact))]]
     return out
   },
-  captions: ({ data, names }, lanes) => lanes.map(({ run }, i) => `${names[i]} ${noDraws(run) || (data.cut?.[i] ? "(cut off)" : "")}`.trimEnd()),
+  captions: ({ data, names }, lanes) => lanes.map(({ run }, i) => `${names[i]} ${(lanes.length > 1 || run.steps ? noDraws(run) : "") || (data.cut?.[i] ? "(cut off)" : "")}`.trimEnd()),
 }

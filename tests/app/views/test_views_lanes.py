@@ -456,7 +456,8 @@ def test_an_empty_picture_says_why(key, samplers):
         view.compute(frame)
         found.append("\n".join(view.captions(frame).values()))
     lines = 1 if key == "circle" else len(samplers)
-    assert [text.count("no draws yet") for text in found] == [lines, lines, 0]
+    first = 0 if key == "marginal" and lines == 1 else lines
+    assert [text.count("no draws yet") for text in found] == [first, lines, 0]
     assert ["burn-in" in text for text in found] == [False, True, False]
 
 
