@@ -45,6 +45,13 @@ LETTER = 8
 """The width of a letter in an entry, in pixels."""
 
 
+def _not_entered(label: str, value: str) -> Any:
+    """The box of an entry that follows from the others."""
+    return pmui.TextInput(
+        label=label, value=value, size="small", sizing_mode="stretch_width", margin=(4, 2), sx=_ENTRY, disabled=True
+    )
+
+
 class Workbench:
     """A card for each lane whose sampler is a recipe."""
 
@@ -258,23 +265,12 @@ class _Card:
             box.param.watch(lambda event, at=at: self._act(self._set_entry, what, at, event.new), "value")
             self._entries[what, at] = cells[i, j] = box
             if i != j:
-                mirror = pmui.TextInput(
-                    label=f"{what} {SYMBOLS[self.names[j]]} {SYMBOLS[self.names[i]]}", value="", size="small", sizing_mode="stretch_width", margin=(4, 2),
-                    sx=_ENTRY, disabled=True,
-                )  # fmt: skip
+                mirror = _not_entered(f"{what} {SYMBOLS[self.names[j]]} {SYMBOLS[self.names[i]]}", "")
                 self._mirrors[what, j, i] = cells[j, i] = mirror
         if what == "Q":
             for i in range(n):
                 name = f"Q {SYMBOLS[self.names[i]]} {SYMBOLS[self.names[i]]}"
-                cells[i, i] = pmui.TextInput(
-                    label=name,
-                    value="0",
-                    size="small",
-                    sizing_mode="stretch_width",
-                    margin=(4, 2),
-                    sx=_ENTRY,
-                    disabled=True,
-                )
+                cells[i, i] = _not_entered(name, "0")
         meaning = "diffusion, symmetric, ≥ 0" if what == "D" else "skew-symmetric"
         head = pn.pane.HTML(
             f"<b>{what}(z)</b> <span class='faint'>{meaning}</span>",

@@ -77,8 +77,9 @@ class Energy(View):
         return {"scale": {"log": column.log, "range": list(self._scale.range)}, "above": above}
 
     def live_tap(self) -> dict[str, Any] | None:
-        scale = {"log": self._scale.log, "range": list(self._scale.range)}
-        tap = {"figure": self.figure.id, "kind": "axes", "coordinates": [0], "scales": [scale]}
+        edges = list(self._scale.range)
+        scale = {"log": self._scale.log, "range": edges}
+        tap = {"figure": self.figure.id, "kind": "axes", "coordinates": [0], "scales": [scale], "edges": [edges]}
         return tap | {"arrow": self.thrown_along, "flat": True}
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:

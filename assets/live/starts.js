@@ -25,8 +25,7 @@ const KINDS = {
   axes({ coordinates, scales, edges }, at, before) {
     const start = [...before]
     for (const [k, coordinate] of coordinates.entries()) {
-      const [low, high] = (edges ?? scales.map((/** @type {any} */ { range }) => range))[k]
-      if (at[k] < low || at[k] > high) return null
+      if (at[k] < edges[k][0] || at[k] > edges[k][1]) return null
       start[coordinate] = back(scales[k], at[k])
     }
     return start
