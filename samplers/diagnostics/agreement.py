@@ -14,8 +14,9 @@ from samplers.engine import Run
 
 FAR = 0.1
 """The mean KS distance from which on a run does not agree with its target."""
-FIRST = 200
-"""Steps of each chain before there is something to be said."""
+FIRST = 2000
+"""Steps of each chain before there is something to be said: fewer, of chains that start at one place, are far from most
+targets."""
 VISITED = 0.9
 """Chains that have visited less of the probability are in a part of the distribution."""
 UNMIXED = 1.1
