@@ -119,8 +119,10 @@ class Marginal(View):
             if len(lanes) == 1:
                 # Before the first step the words would lie on the curve, and the readout says that nothing was drawn.
                 return {self._labels[0].id: no_draws(lanes[0].run) if lanes[0].run.steps else ""}
+            # Beside a name there is room for a word.
+            waits = [lane.run.steps and not lane.run.statistics.n_draws for lane in lanes]
             notes = [
-                no_draws(lane.run) or ("(cut off)" if cut else "") for lane, cut in zip(lanes, self._cut, strict=True)
+                "(burn-in)" if wait else "(cut off)" if cut else "" for wait, cut in zip(waits, self._cut, strict=True)
             ]
             named = zip(self._labels, self.scene.lanes, notes, strict=True)
             return {label.id: f"{name} {note}".rstrip() for label, name, note in named}

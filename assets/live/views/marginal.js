@@ -28,5 +28,10 @@ export const marginal = {
     if (highest > 0) out.y = [[0, 1.1 * Math.max(data.exact, Math.min(highest, HIGHEST * data.exact))]]
     return out
   },
-  captions: ({ data, names }, lanes) => lanes.map(({ run }, i) => `${names[i]} ${(lanes.length > 1 || run.steps ? noDraws(run) : "") || (data.cut?.[i] ? "(cut off)" : "")}`.trimEnd()),
+  captions: ({ data, names }, lanes) => lanes.map(({ run }, i) => {
+    // Beside a name there is room for a word.
+    const waits = run.steps > 0 && !run.nDraws
+    const note = waits ? (lanes.length > 1 ? "(burn-in)" : noDraws(run)) : data.cut?.[i] ? "(cut off)" : ""
+    return `${names[i]} ${note}`.trimEnd()
+  }),
 }
