@@ -138,7 +138,7 @@ class Session:
         self.status = Notice(severity="info")
         self._formulas: list[Any] = []
         self.cards = pn.Column(stylesheets=[GRID], sizing_mode="stretch_width", margin=(0, 4))
-        self.doubts = Div(text="", margin=0, stylesheets=[_DOUBTS], sizing_mode="stretch_width")
+        self.doubts = Div(text="", margin=(0, 12), stylesheets=[_DOUBTS], sizing_mode="stretch_width")
         self.readout = Div(text="starting", width=140, height=34, stylesheets=[_READOUT])
 
     def query(self) -> str:
