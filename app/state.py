@@ -24,7 +24,7 @@ from samplers.needs import BATCH
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
-from samplers.spec import ANY_SAMPLER, ANY_TARGET, first_chains, first_lanes, is_model, max_lanes, samplers_of
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, first_lanes, is_model, max_lanes, samplers_of
 from samplers.targets import TARGETS, Target
 from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
 from samplers.targets.drawn import energy_through
@@ -556,7 +556,8 @@ def first_speed(step: Step) -> int:
 
 def _first_chains(experiment: Experiment) -> int:
     """The number of chains that such an experiment begins with."""
-    return first_chains(experiment.target.key, [lane.sampler.key for lane in experiment.lanes])
+    others = {name: value for name, value in experiment.to_dict().items() if name != "n_chains"}
+    return Experiment.from_dict(others).n_chains
 
 
 START_PRESETS = {THETA: "sgld", THETA_R: "sghmc", THETA_R_XI: "sgnht"}

@@ -499,7 +499,7 @@ class _Reader(Reader):
         if density is not None:
             settings["start"] = self.start(settings["start"], density)
             settings["momentum"] = self.momentum(settings["momentum"], density)
-            self.bound_chains(settings, lanes, density)
+            self.bound_chains(settings, lanes, density, given="n_chains" in data)
             self.bound_trace(settings, density.dim)
         return Experiment(target, lanes, **settings)
 
@@ -521,8 +521,11 @@ class _Reader(Reader):
             return ()
         return momentum
 
-    def bound_chains(self, settings: dict[str, Any], lanes: Sequence[Lane], target: Target) -> None:
-        """Keep what each lane's gradients remember, and what a step looks at, as little as it may be."""
+    def bound_chains(self, settings: dict[str, Any], lanes: Sequence[Lane], target: Target, *, given: bool) -> None:
+        """Keep what each lane's gradients remember, and what a step looks at, as little as it may be.
+
+        A number of chains that was not ``given`` is lowered without a word.
+        """
         for lane in lanes:
             sampler, n_chains = SAMPLERS[lane.sampler.key], settings["n_chains"]
             if sampler.interacting and n_chains > MAX_INTERACTING:
@@ -548,7 +551,8 @@ class _Reader(Reader):
                     n_chains, used = settings["n_chains"], max(1, most // max(each, 1))
                     if n_chains > used:
                         allowed = "allowed is 1 chain" if used == 1 else f"allowed are {used} chains"
-                        self.problem(SpecError("n_chains", n_chains, f"{does}; {allowed}"), used)
+                        if given:
+                            self.problem(SpecError("n_chains", n_chains, f"{does}; {allowed}"), used)
                         settings["n_chains"] = used
 
     def bound_trace(self, settings: dict[str, Any], dim: int) -> None:

@@ -107,9 +107,9 @@ def find(fields: dict[str, str], messages: list[str]) -> tuple[Lesson, int] | No
         messages.append(f"lesson = {fields['lesson'][:40]!r}: its file is not right. {error}")
         return None
     if lesson is None:
-        messages.append(
-            f"lesson = {fields['lesson'][:40]!r}: there is no such lesson; there are: {', '.join(outlines())}."
-        )
+        # Appendices would make a long list longer.
+        named = [key for key, outline in outlines().items() if not outline.title.startswith("Appendix: ")]
+        messages.append(f"lesson = {fields['lesson'][:40]!r}: there is no such lesson; there are: {', '.join(named)}.")
         return None
     text, n = fields.get("step", "1"), len(lesson.steps)
     number = int(text) if re.fullmatch(r"[0-9]{1,3}", text) else 0

@@ -485,7 +485,8 @@ def _refusal(recipe: Recipe, target: Target) -> SpecError | None:
     try:
         recipe.check_on(**values_at(recipe.layout, target, entries, grid))
     except SpecError as error:
-        return error
+        # The one that was raised holds the target, by its traceback.
+        return SpecError(error.field, error.value, error.allowed)
     return None
 
 

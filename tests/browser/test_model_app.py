@@ -122,7 +122,7 @@ def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
     lab.moves(3)
     # To a density and back.
     lab.page.get_by_role("button", name=re.compile("^Known distributions")).click()
-    lab.until(lambda: lab.field("target").startswith("quartic"), "a density")
+    lab.until(lambda: lab.field("target").startswith("gaussian"), "a density")
     lab.page.wait_for_function(IDLE)
     lab.moves()
     to_model(lab, "Communities of a network")

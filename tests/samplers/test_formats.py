@@ -47,7 +47,11 @@ def check(one, state, spec, kind):
     assert {name: value for name, value in state.place.to_fields().items() if name in page["place"]} == page["place"]
     assert [state.dark, state.present, state.hidden] == [page["dark"], page["present"], now_called(page["hidden"])]
     if not page["place"] or f"{kind}=" in one["query"]:
-        assert spec == Experiment.from_dict(one["experiment" if kind == "target" else "study"])
+        then = Experiment.from_dict(one["experiment" if kind == "target" else "study"])
+        if page["place"]:
+            # A link into a lesson never said how long its runs are.
+            then = replace(then, n_steps=spec.n_steps, burn_in=spec.burn_in)
+        assert spec == then
         assert state.shown_views() == page["views"]
         own = ("speed", "coordinate") if kind == "target" else ("shown",)
         for name in ("axis", "playing", *own):
@@ -57,6 +61,9 @@ def check(one, state, spec, kind):
 @pytest.mark.parametrize("one", stored("links"))
 def test_a_link_of_any_version_opens_what_it_opened(one):
     state, messages = open_link(one["query"])
+    if one["page"]["place"] and "target=" not in one["query"]:
+        # Another experiment of the lesson may have other views, and the page says which do not fit.
+        messages = [message for message in messages if not message.startswith("views = ")]
     assert messages == []
     check(one, state, state.experiment, "target")
 

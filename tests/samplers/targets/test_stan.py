@@ -132,7 +132,7 @@ OTHERS = {
     "names that Stan has": ("N_, for, t < 2, 1 < mu < 4", "normal_lpdf(N_, 0, 1) + normal_lpdf(for, 0, 1) + exponential_lpdf(2 - t, 1) + gamma_lpdf(mu, 2, 3)", "laplace_lpdf(x, N_*int + N*for, mu - t)"),
     "whole numbers": ("a, b", "-a^2/2 - b^2/3 + 1/2", "poisson_log_lpmf(N, a + b*y) + bernoulli_logit_lpmf(1 - y, a) + bernoulli_logit_lpmf(y, b) + N/(3*pi)"),
     "functions of densities": ("a, k > 0", "log_i0e(k) + lgamma_half_step(k) - a^2 - k", "-log1p_square(a*x) + 0.1*log_i0e_slope(k) + 0.1*lgamma_half_step_slope(k + 1) + 0.1*log_gamma_density(k + 2, a) + if_nonnegative(y, zero_times(y, a)) + 0.1*log1m_exp(-1 - k) + 0.1*expm1(-a^2)*log1p(k)"),
-    "functions": ("a, k > 0", "von_mises_lpdf(a, 0.5, 2) + normal_lpdf(a, 0, 3) + lognormal_lpdf(k, 0, 1)", "von_mises_lpdf(x, a, k) + normal_lpdf(y, log_i0(k*x), 1 + abs(x))**2·0.1"),
+    "functions": ("a, k > 0", "von_mises_lpdf(a, 0.5, 2) + normal_lpdf(a, 0, 3) + lognormal_lpdf(k, 0, 1)", "von_mises_lpdf(x, a, k) - normal_lpdf(y, log_i0(k*x), 1 + abs(x))**2·0.1"),
 }  # fmt: skip
 
 
