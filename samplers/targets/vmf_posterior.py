@@ -129,7 +129,8 @@ class MisesPosterior(Target):
     gives = DATA
     potential, gradient, batch, draw, observe = potential, gradient, batch, draw, observe_angles
     dim = 4
-    first_steps = FirstSteps(moving=0.03, batch=0.002, friction=20.0, other=5e-4, heated=4e-4)
+    # A minibatch of ten has a noise of V = 5700: from ε = 2/V = 3.5e-4 on it takes the place of all injected noise.
+    first_steps = FirstSteps(moving=0.03, batch=0.002, friction=20.0, other=5e-4, heated=2e-4)
 
     items = Count(100, bounds=(10, 1000), log=True, tex="N", label="Data N", doc="How many data there are.")  # fmt: skip
     concentration = Real(20.0, bounds=(10.0, 50.0), log=True, tex=r"\kappa", label="Concentration κ",
