@@ -5,14 +5,31 @@ const KEY = "sgmcmc-lab-rooms"
 const MOST = 20
 const MARK = /^[A-Za-z0-9_-]{0,64}$/
 
+/**
+ * @typedef {{number: number, html: string, right: boolean, reply: string, now: number | null, before: number | null}} Option
+ * @typedef {{html: string, open: boolean, mine: number | null, options: Option[]}} Ask
+ * @typedef {{says: string, rows: [string, string, string, boolean, string][]}} Race
+ * @typedef {[action: string, words: string, main: boolean]} Button
+ * @typedef {{buttons: Button[], students: number | null, said: string, ask: Ask | null, race: Race | null, maker: boolean}} Shown
+ * @typedef {{type?: undefined} & Shown | {type: "keep", student: string, secret: string}} Message
+ * @typedef {object} Model  Panel's side of the page.
+ * @property {string} code
+ * @property {(message: unknown[]) => void} send_msg
+ * @property {(event: string, call: any) => void} on
+ * @property {(event: string, call: any) => void} off
+ */
+
+/** @param {[string, unknown]} entry */
 const sound = ([code, kept]) => /^[a-z0-9]{8}$/.test(code) && Array.isArray(kept) && kept.length === 2 && kept.every((one) => typeof one === "string" && MARK.test(one))
+/** @returns {Record<string, [student: string, secret: string]>} */
 const read = () => {
   try {
-    return Object.fromEntries(Object.entries(JSON.parse(localStorage.getItem(KEY)) ?? {}).filter(sound).slice(-MOST))
+    return Object.fromEntries(Object.entries(JSON.parse(localStorage.getItem(KEY) ?? "null") ?? {}).filter(sound).slice(-MOST))
   } catch {
     return {}
   }
 }
+/** @param {string} code @param {string} student @param {string} secret */
 const keep = (code, student, secret) => {
   try {
     const { [code]: _, ...others } = read()
@@ -24,6 +41,7 @@ const keep = (code, student, secret) => {
 
 // Of this tab alone: whether it has let go of the teacher's page, and does so again after a reload.
 const FREE = "sgmcmc-lab-free"
+/** @param {string} code */
 const isFree = (code) => {
   try {
     return sessionStorage.getItem(FREE) === code
@@ -31,6 +49,7 @@ const isFree = (code) => {
     return false
   }
 }
+/** @param {string} code @param {boolean} free */
 const setFree = (code, free) => {
   if (free === isFree(code)) return
   try {
@@ -40,14 +59,19 @@ const setFree = (code, free) => {
   }
 }
 
+/** @template {keyof HTMLElementTagNameMap} T @param {T} tag @param {string} className @param {string} [text] */
 const element = (tag, className, text) => Object.assign(document.createElement(tag), { className, textContent: text ?? "" })
+/** @param {string} tag @param {string} className @param {string} text */
 const html = (tag, className, text) => Object.assign(document.createElement(tag), { className, innerHTML: text })
+/** @param {number} n */
 const people = (n) => (n === 1 ? "1 student" : `${n} students`)
 
+/** @param {{model: Model}} page */
 export function render({ model }) {
   const box = element("section", "room")
   box.tabIndex = -1
   box.setAttribute("aria-label", `Room ${model.code}`)
+  /** @param {string} action @param {string} words @param {boolean} main @param {number[]} more */
   const press = (action, words, main, ...more) => {
     const button = element("button", main ? "main" : "", words)
     button.dataset.action = [action, ...more].join(" ")
@@ -55,6 +79,7 @@ export function render({ model }) {
     return button
   }
 
+  /** @param {number} count @param {number} total @param {string} kind @param {string} said */
   const bar = (count, total, kind, said) => {
     const line = element("span", "bar")
     const full = element("span", `full ${kind}`)
@@ -62,8 +87,10 @@ export function render({ model }) {
     line.append(full, element("span", "count", `${count}${said}`))
     return line
   }
+  /** @param {Option[]} options @param {"now" | "before"} name */
   const sum = (options, name) => options.reduce((all, one) => all + (one[name] ?? 0), 0)
 
+  /** @param {Ask} ask @param {boolean} maker */
   const question = (ask, maker) => {
     const part = element("div", "asked")
     part.append(html("p", "ask", ask.html))
@@ -77,15 +104,15 @@ export function render({ model }) {
         const button = press("answer", "", false, one.number)
         button.append(html("span", "", one.html))
         button.disabled = ask.mine !== null
-        button.setAttribute("aria-pressed", ask.mine === one.number)
+        button.setAttribute("aria-pressed", String(ask.mine === one.number))
         item.append(button)
       } else {
         item.append(html("span", "text", `${one.right ? "✓ " : ""}${one.html}${ask.mine === one.number ? " <i>(yours)</i>" : ""}`))
         if (one.reply) item.append(html("p", "reply", one.reply))
       }
       if (counted) {
-        if (both) item.append(bar(one.before, totals.before, "before", " first"))
-        item.append(bar(one.now, totals.now, "now", both ? " now" : ""))
+        if (both) item.append(bar(one.before ?? 0, totals.before, "before", " first"))
+        item.append(bar(one.now ?? 0, totals.now, "now", both ? " now" : ""))
       }
       list.append(item)
     }
@@ -93,6 +120,7 @@ export function render({ model }) {
     return part
   }
 
+  /** @param {Race} found @param {boolean} maker */
   const race = (found, maker) => {
     const part = element("div", "race")
     part.append(html("p", "ask", found.says))
@@ -105,6 +133,7 @@ export function render({ model }) {
         const row = element("tr", mine ? "mine" : "")
         row.append(element("td", "", `${i + 1}`), element("td", "", mine ? `${title} (yours)` : title), element("td", "", ks), element("td", "", tau))
         const cell = element("td", "")
+        /** @param {HTMLElement} button @param {string} words */
         const named = (button, words) => {
           button.setAttribute("aria-label", `${words} number ${i + 1}, ${title}`)
           cell.append(button, " ")
@@ -120,11 +149,12 @@ export function render({ model }) {
     return part
   }
 
+  /** @param {Shown} data */
   const show = (data) => {
     const actions = data.buttons.map(([action]) => action)
     if (actions.includes("follow") || actions.includes("let_go")) setFree(model.code, actions.includes("follow"))
-    const { activeElement } = box.getRootNode()
-    const focused = box.contains(activeElement) ? activeElement.dataset.action : null
+    const { activeElement } = /** @type {Document | ShadowRoot} */ (box.getRootNode())
+    const focused = activeElement instanceof HTMLElement && box.contains(activeElement) ? activeElement.dataset.action : null
     const line = element("div", "line")
     line.append(element("b", "", `Room ${model.code}`))
     if (data.students !== null) line.append(element("span", "", people(data.students)))
@@ -136,9 +166,11 @@ export function render({ model }) {
     if (focused) ([...box.querySelectorAll("button")].find((one) => one.dataset.action === focused) ?? box).focus()
   }
 
+  /** A message of a socket, or of Panel's component. @param {any} message */
   const receive = (message) => {
     const data = message.data ?? message
     const bytes = data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    /** @type {Message} */
     const found = JSON.parse(new TextDecoder().decode(bytes))
     if (found.type === "keep") keep(model.code, found.student, found.secret)
     else show(found)
