@@ -290,5 +290,8 @@ def short(x: float) -> str:
 
 
 def with_rates(where: str, rates: Mapping[str, float]) -> str:
-    """A readout of progress and rates; a page that was hidden has no rates for the last seconds."""
-    return " · ".join([where, *(f"{short(rate)} {unit}" for unit, rate in rates.items() if rate > 0)])
+    """A readout of progress and rates; a page that was hidden has no rates for the last seconds.
+
+    A line breaks between two of them, never between a number and its unit.
+    """
+    return " · ".join([where, *(f"{short(rate)}\N{NO-BREAK SPACE}{unit}" for unit, rate in rates.items() if rate > 0)])

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from app import export, link
 from app.controls import EDITED_ELSEWHERE, ONE_OR_TWO, OWN, PER_DECADE, log_stops, slider, target_groups, widget
 from app.lanes import DensityLanes
-from app.live import LiveScreen
+from app.live import LiveScreen, with_rates
 from app.runner import Runner
 from app.shell import _SPEED
 from app.state import DEFAULT, DEFAULT_VIEWS, AppState
@@ -725,3 +725,16 @@ def test_a_typed_posterior_alone_goes_out_as_stan():
     asyncio.run(menu.actions()["Model (Stan)"][1]())
     name, content = menu.runner.bus.send_file.await_args.args
     assert name == "model.stan" and b"target += poisson_log_lpmf(y[n] | a + b * x[n]);" in content
+
+
+def test_a_readout_breaks_between_its_numbers():
+    """Fails where a number and its unit may stand on two lines."""
+    text = with_rates("step 1,200", {"steps/s": 612.3, "frames/s": 30})
+    assert text.split(" ") == [
+        "step",
+        "1,200",
+        "·",
+        "612\N{NO-BREAK SPACE}steps/s",
+        "·",
+        "30\N{NO-BREAK SPACE}frames/s",
+    ]
