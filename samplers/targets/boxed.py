@@ -86,7 +86,7 @@ _RESOLVED = 1e-3
 """The largest difference of two rules for the logarithm of the normaliser."""
 _STARTS = 8
 """Places from which the mode is climbed to, so that of several the highest is found, and the box holds all."""
-_SIDE = {1: 40_000, 2: 400, 3: 64}
+_SIDE = {1: 40_000, 2: 200, 3: 64}
 """Cells along each coordinate from which draws of the quadrature come."""
 _LINE, _MOVES = 33, 12
 """Points along each coordinate while the box is looked for, and how often it is moved at most."""
@@ -282,19 +282,33 @@ class Boxed(Climbed):
         return Grid(basis, lows, highs, marginals, float(np.log(mass.sum())) + stretch - lowest)
 
     def _from_grid(self, grid: Grid) -> Reference:
-        """Independent draws: a cell, a place in it, and a choice among four times as many by their density there."""
+        """Draws: a cell, a place in it, and rejection by the density there over that of the cell's middle.
+
+        The cells are stratified, so that the draws as a whole are closer to the distribution than independent ones.
+        Where few would be left, they are a weighted choice among all proposals.
+        """
         rng = np.random.default_rng(1)
         cells = _SIDE[self.dim]
         widths = (grid.highs - grid.lows) / cells
         lines = [low + width * (np.arange(cells) + 0.5) for low, width in zip(grid.lows, widths, strict=True)]
         energy = self._on_grid(grid.basis, lines).ravel()
         cumulative = np.cumsum(np.exp(energy.min() - energy))
-        n = _PROPOSALS
-        chosen = np.minimum(np.searchsorted(cumulative, rng.random(n) * cumulative[-1]), energy.size - 1)
-        at = np.stack(np.unravel_index(chosen, (cells,) * self.dim), axis=-1)
-        theta = grid.basis.theta(grid.lows + widths * (at + rng.random((n, self.dim))))
-        weight = np.exp(np.minimum(energy[chosen] - self._energies(theta), 50.0))
-        kept = rng.choice(n, MAX_DRAWS, replace=False, p=weight / weight.sum())
+        theta, weight, height = np.empty((0, self.dim)), np.empty(0), np.empty(0)
+        n = _PROPOSALS // 3
+        while n > 0:
+            strata = (np.arange(n) + rng.random(n)) / n
+            chosen = np.minimum(np.searchsorted(cumulative, strata * cumulative[-1]), energy.size - 1)
+            at = np.stack(np.unravel_index(chosen, (cells,) * self.dim), axis=-1)
+            made = grid.basis.theta(grid.lows + widths * (at + rng.random((n, self.dim))))
+            theta, height = np.concatenate([theta, made]), np.concatenate([height, rng.random(n)])
+            weight = np.append(weight, np.exp(np.minimum(energy[chosen] - self._energies(made), 50.0)))
+            kept = np.flatnonzero(height * weight.max() < weight)
+            if len(kept) >= MAX_DRAWS:
+                return Reference(theta[rng.permutation(kept)[:MAX_DRAWS]][None], 1.0, float(MAX_DRAWS))
+            n = min(
+                _PROPOSALS - len(weight), int(1.05 * MAX_DRAWS * len(weight) / max(len(kept), 1)) - len(weight) + 1000
+            )
+        kept = rng.choice(len(weight), MAX_DRAWS, replace=False, p=weight / weight.sum())
         return Reference(theta[kept][None], 1.0, float(MAX_DRAWS))
 
     @property
