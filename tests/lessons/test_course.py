@@ -197,7 +197,7 @@ FAULTS = {
     ("clusters", 2): [((1, 2), (3, 4, 5)), ({"lane1": "cluster_slice(start_clusters:1;split_merge:0)", "lane2": "cluster_slice(start_clusters:1;split_merge:0)"}, (1, 2))],
     ("clusters", 3): [((1, 2), (1, 2, 4)), ({"lane3": "mixture_scir(start_clusters:1)"}, (3,))],
     ("clusters", 4): [({"lane1": "mixture_gibbs(start_clusters:1)"}, (1,)), ({"target": {"alpha_mean": 100.0}}, (2,))],
-    ("spherical", 1): [(unlearned, (1, 3)), ({"target": {"n_topics": 2}}, (2,))],
+    ("spherical", 1): [(unlearned, (1, 3, 4)), ({"target": {"n_topics": 2}}, (2,))],
     ("spherical", 2): [((1, 2), (1, 2)), ((2, 3), (3,))],
     ("spherical", 3): [((1, 3), (1, 2, 3)), ((2, 3), (4,))],
     ("factors", 1): [(unlearned, (1, 2)), ((1, 2), (3,))],

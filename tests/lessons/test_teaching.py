@@ -68,7 +68,8 @@ NUMBERS = {
     ("circle", 3, 1): [("temperature", 1, "1.99"), ("expectation(number:3)", 1, "0.36")],
     ("order", 1, 1): [("variance", 1, "1.00"), ("variance", 2, "0.90")],
     ("order", 2, 1): [("variance", 1, "1.003"), ("auxiliary(component:1;order:2)", 1, "1.058")],
-    ("spherical", 2, 1): [("heat", 1, "3.3")],
+    ("spherical", 1, 1): [("mean(column:2)", 1, "0.63")],
+    ("spherical", 2, 1): [("heat", 1, ("3.0", "4.4"))],
     ("spherical", 3, 1): [("mean(column:2)", 1, "0.675")],
     ("scan", 1, 1): [("tau", 1, "1.00"), ("variance", 1, "2.01")],
     ("scan", 2, 1): [("tau", 1, "120"), ("tau", 2, "60")],
@@ -100,7 +101,13 @@ SHORTER = {
     ("gap", 2, 1): {"n_steps": 2000, "n_chains": 16},
 }
 """How a test runs what takes many seconds."""
-METHOD_STEPS = {("topics", 1, 1): 400, ("topics", 1, 2): 200, ("spherical", 2, 1): 600, ("spherical", 3, 1): 300}
+METHOD_STEPS = {
+    ("topics", 1, 1): 400,
+    ("topics", 1, 2): 200,
+    ("spherical", 1, 1): 400,
+    ("spherical", 2, 1): 600,
+    ("spherical", 3, 1): 300,
+}
 OTHER_METHOD_STEPS = 1000
 """Of an exercise on a model of data; a density's experiment says itself how long it runs."""
 
