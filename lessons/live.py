@@ -42,7 +42,7 @@ def number(formula: str, spec: Experiment) -> str:
     found = float(value)
     if not math.isfinite(found):
         raise SpecError("text", formula, "it has no finite value at these settings")
-    return f"{found:.4g}"
+    return f"{found:.4g}".replace("-", "−")
 
 
 def filled(text: str, spec: Experiment, shown: Callable[[str], str] = str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from bokeh.resources import Resources
 
 from app.bundle import ASSETS, bundle
+from app.formulas import COMMAS
 from app.formulas import parts as lines_of
 from app.lanes import Progress, scene_of
 from app.live_page.figures import Changes, Difference, Drawn, StructureError
@@ -194,7 +195,7 @@ class Pool:
 
 
 EMPTY: dict[str, Any] = {
-    "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "most_speed": 1,
+    "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "slow": False, "most_speed": 1,
     "coordinate": 0, "axes": {}, "shown": [], "figures": {0: {"views": {}, "dark": {"before": {}, "after": {}}, "axis_labels": [], "taps": {}}},
     "target": {"key": "", "title": "", "base": {}, "texts": {}}, "stops": {}, "kinds": [], "lanes": [],
 }  # fmt: skip
@@ -252,6 +253,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         "most_chains": most_chains,
         "most_seed": 2**32 - 1,
         "speed": state.speed,
+        "slow": state.slow > 0,
         "most_speed": 1_000_000,
         "coordinate": state.coordinate,
         "axes": {key: label for key, label in AXIS_LABELS.items() if key in ("steps", "gradients", "data")},
@@ -460,7 +462,7 @@ def _kind(alone: Experiment) -> dict[str, Any]:
         "run": {name: value for name, value in run.items() if name not in ("target", "sampler", "gradient")},
         "sampler": _choice(sampler, spec.sampler.values(), of_sampler),
         "gradient": _choice(gradient, spec.gradient.values(), of_gradient),
-        "equations": "".join(mathml(line, alone=True) for line in lines_of(sampler.update_by(gradient), r"\\\\")),
+        "equations": "".join(mathml(line, alone=True) for line in lines_of(sampler.update_by(gradient), COMMAS)),
     }
 
 

@@ -17,7 +17,7 @@ from lessons.prose import as_html
 from samplers.spec import RunSpec
 
 SWEEP = (
-    "<div class='sweep' hidden><p><button type='button' class='sweep-run'>Run the sweep</button> "
+    "<div class='sweep' hidden><p><button type='button' class='sweep-run'>Measure them here</button> "
     "<button type='button' class='sweep-cancel' hidden>Cancel</button> <span class='sweep-far small' role='status'></span></p>"
     "<ul class='caption sweep-caption'></ul><div class='plot sweep-plot' hidden></div></div>"
 )

@@ -41,6 +41,8 @@ def recorded(state: AppState, scene: Scene, keys: Sequence[str]) -> list[tuple[D
             if not view.background(now):
                 break
         show(view, view.compute(now))
+        for fill in view.fills:
+            fill()
         said, texts = told_apart(view, view.captions(now))
         for model, text in texts.items():
             model.text = text

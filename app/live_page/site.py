@@ -9,7 +9,7 @@ from app.bundle import bundle
 from app.live_page import lesson as lesson_part
 from app.live_page import sweeping
 from app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
-from app.state import AppState
+from app.state import AppState, first_speed
 from lessons.handout import sentence, terms
 from lessons.lesson import Lesson, Step
 from lessons.scripts import policy
@@ -129,4 +129,6 @@ def _state(lesson: Lesson, step: Step) -> AppState | None:
     state.place.open(lesson, step.number)
     state.views = list(step.views) or state.views
     state.coordinate = int(step.page.get("coordinate", state.coordinate + 1)) - 1
+    state.speed = step.page.get("speed", first_speed(step))
+    state.slow = step.page.get("slow", 0)
     return state

@@ -7,7 +7,7 @@ and fits every one that has it. A new view is one file and one line in ``app/vie
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -252,6 +252,8 @@ class View:
     def __init__(self, scene: Scene, before: "View | None" = None):
         self.scene = scene
         self.feeds: dict[str, Feed] = {}
+        self.fills: list[Callable[[], None]] = []
+        """Each puts the last numbers into an image itself, for a page that runs no callback."""
         self.gestures: set[str] = set()
         """What may be done in it with the pointer."""
         self.thrown_along = ""

@@ -147,7 +147,7 @@ class LiveImage:
                  x: tuple[float, float], y: tuple[float, float], **options: Any):  # fmt: skip
         self.name, self.cells = name, cells
         self._page = np.zeros(cells[0] * cells[1])
-        shown = ColumnDataSource({"image": [np.zeros(cells[::-1], dtype=np.float32)]})
+        self._shown = shown = ColumnDataSource({"image": [np.zeros(cells[::-1], dtype=np.float32)]})
         numbers = ColumnDataSource({"value": np.zeros(0)})
         write = CustomJS(args={"numbers": numbers, "shown": shown}, code="""
             const image = shown.data.image[0]
@@ -157,6 +157,7 @@ class LiveImage:
         # A model that nothing on the page refers to would not be sent; there is no button for this event.
         figure.js_on_event(Reset, write)
         view.feeds[name] = Feed(numbers, ("value",))
+        view.fills.append(self._fill)
         self.renderer = figure.image(
             image="image", source=shown, x=x[0], y=y[0], dw=x[1] - x[0], dh=y[1] - y[0], color_mapper=mapper, **options
         )
@@ -168,6 +169,9 @@ class LiveImage:
             return {}
         self._page = flat
         return {self.name: (flat,)}
+
+    def _fill(self) -> None:
+        self._shown.data = {"image": [self._page.reshape(self.cells[::-1]).astype(np.float32)]}
 
 
 class Plane:

@@ -370,6 +370,17 @@ const leaveSlow = () => {
   showSlow()
 }
 
+/** Stop the run, and show the recorded steps, if a figure draws them. */
+const takeApart = () => {
+  const figures = slowFigures()
+  if (!figures.length) return
+  moved = playing
+  playing = false
+  showPlay()
+  slow.begin(kindNow(0).slow, figures, page.parts, `${names()[0]}${page.n_chains > 1 ? ", chain 1" : ""}`)
+  showSlow()
+}
+
 /** What the buttons say of recorded steps. */
 const showSlow = () => {
   element("slow").hidden = !slow.on && !slowFigures().length
@@ -836,15 +847,8 @@ const build = () => {
     tell({ type: "step" })
   }
   element("slow").onclick = () => {
-    if (slow.on) {
-      pause(moved)
-      return
-    }
-    if (waits()) return
-    moved = playing
-    pause(false)
-    slow.begin(kindNow(0).slow, slowFigures(), page.parts, `${names()[0]}${page.n_chains > 1 ? ", chain 1" : ""}`)
-    showSlow()
+    if (slow.on) pause(moved)
+    else if (!waits()) takeApart()
   }
   element("reset").onclick = () => {
     chosen.start = chosen.momentum = null
@@ -861,6 +865,10 @@ const build = () => {
   speed.max = String(SPEEDS.length - 1)
   speed.oninput = () => {
     chosen.speed = SPEEDS[Number(speed.value)]
+    if (slow.on) {
+      leaveSlow()
+      playing = moved
+    }
     showSpeed()
     showPlay()
     writeFragment()
@@ -1015,6 +1023,7 @@ const begin = async () => {
       say("")
       playing = !matchMedia("(prefers-reduced-motion: reduce)").matches
       showPlay()
+      if (page.slow) takeApart()
     },
   })
   for (const link of document.querySelectorAll("a.in-lab")) {

@@ -1060,6 +1060,7 @@ def test_numbers_in_the_text_follow_the_controls(folder):
     assert numbers.values[1] == "–"
     # Without a page they are those of the step.
     assert filled("A {= step_size2 + 1 =}.", lesson.steps[0].spec) == "A 1.1."
+    assert filled("{= -step_size2 =}", lesson.steps[0].spec).startswith("−"), "a minus sign, not a hyphen"
     assert "1/0" in as_html("{= 1/0 =}"), "what nobody gives a value stays as it is"
 
 

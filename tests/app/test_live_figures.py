@@ -15,6 +15,8 @@ from app.live_page.still import still
 from app.state import AppState
 from app.theme import DARK, LIGHT
 from app.views import fitting
+from app.views.planes import LiveImage
+from lessons.library import load_all
 from samplers import Experiment
 from samplers.targets import TARGETS
 
@@ -112,6 +114,20 @@ def test_views_that_need_python_are_recorded(monkeypatch):
     assert all(len(x) > 10 and np.ptp(x) > 1 for x in kl)
     short = recorded_views(1, monkeypatch)["evolution"][0].view.feeds["KL exact"].model.data["x"]
     assert len(short) < 10
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_recorded_images_hold_their_colours(fault, monkeypatch):
+    """A live page runs no callback that would put numbers into an image. Fault: nothing does."""
+    if fault:
+        monkeypatch.setattr(LiveImage, "_fill", lambda _: None)
+    monkeypatch.setattr(recorded, "FRAMES", 1)
+    state = AppState(experiment=load_all([]).lessons["gamma"].steps[0].quick_spec)
+    ((drawn, _),) = recorded.recorded(state, document._scene(state), ["stationarity"])
+    images = [
+        model.data["image"][0] for model in drawn.view.figure.references() if "image" in getattr(model, "data", {})
+    ]
+    assert images and any(np.ptp(image) > 0 for image in images) == (not fault)
 
 
 @pytest.mark.parametrize("fault", [False, True])

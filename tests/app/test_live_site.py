@@ -10,6 +10,7 @@ from samplers import Experiment
 from samplers.cli import main
 from samplers.parameters import SpecError
 from samplers.targets.own import keep, read
+from tests.browser.live import pages_of
 
 
 def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path):
@@ -24,6 +25,8 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path):
     assert 'href="langevin.html"' in index and 'href="topics.html"' in index
     page = (tmp_path / "langevin.html").read_text(encoding="utf-8")
     assert 'src="bokeh.js"' in page and 'src="live.js"' in page and len(page) < 600_000
+    kinds = pages_of(page)["steps"][0]["kinds"]
+    assert [kind["equations"].count("<math") for kind in kinds] == [1, 2], "Γ has a line of its own"
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
     assert told[-1][:2] == (1, 2)

@@ -73,6 +73,8 @@ experiment = { target = "gaussian", lanes = ["sgld"] }
 ## Two
 
 ```toml
+page = { speed = 70 }
+
 [change]
 lane1.sampler.step_size = 0.1
 n_steps = 400
@@ -263,7 +265,8 @@ def test_texts_are_texts(opened, text):
 def test_a_sweep_is_made_and_cancelled(opened, text):
     """The button makes the runs, the claim is judged by them, and a cancelled sweep leaves no mark."""
     page = opened(text, fragment="#step=2")
-    run, cancel = page.get_by_role("button", name="Run the sweep"), page.get_by_role("button", name="Cancel")
+    assert page.locator("#speed-now").inner_text() == "70", "the step's own speed"
+    run, cancel = page.get_by_role("button", name="Measure them here"), page.get_by_role("button", name="Cancel")
     shows(page, "– not measured yet")
     assert not cancel.is_visible() and not page.locator(".sweep-plot").is_visible()
     run.press("Enter")
@@ -296,7 +299,7 @@ def test_axe_finds_nothing_in_marks(opened, text, size, theme):
         assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
         if looked == "marks":
             page.locator("#next").click()
-            page.get_by_role("button", name="Run the sweep").click()
+            page.get_by_role("button", name="Measure them here").click()
             shows(page, "Measured.")
             check_width(page)
 

@@ -5,9 +5,10 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from app.live_page import document
+from app.live_page import document, lesson_page
 from app.state import AppState
 from app.views.steps import numbers_of
+from lessons.lesson import read
 from samplers import Experiment, Run
 from samplers.parts import take_apart
 from tests.browser.lab import AXE, SERIOUS, check_width
@@ -29,6 +30,44 @@ def made():
     state = AppState(experiment=experiment)
     state.views = ["state", "phase", "marginal", "ks"]
     return experiment, document.document("Steps in their parts", [state], companions=("hmc",)).text
+
+
+LESSON = """+++
+title = "Arrows"
+minutes = 1
+summary = "Of a step."
++++
+
+## One
+
+```toml
+page = { slow = 2 }
+experiment = "target=correlated_gaussian&lane=sgld(step_size:0.02)~full&n_chains=4&n_steps=100"
+views = ["state"]
+
+[question]
+ask = "Which?"
+options = [{ text = "This", reply = "Not this." }, "That"]
+by = "definition"
+answer = 2
+why = "It is so."
+```
+"""
+
+
+def test_a_lesson_begins_with_steps_in_their_parts(opened, tmp_path):
+    """Where the step asks for it, an answer begins with them; another speed lets the run move."""
+    path = tmp_path / "arrows.md"
+    path.write_text(LESSON, encoding="utf-8")
+    page = opened(lesson_page(read(path)))
+    page.wait_for_function(SETTLED)
+    assert said(page) == []
+    page.get_by_text("That").click()
+    page.get_by_role("button", name="Next part").wait_for()
+    assert len(said(page)) == 1 and steps(page) == 0
+    page.locator("#speed").press("ArrowRight")
+    page.wait_for_function(MOVES)
+    assert said(page) == []
 
 
 def sources(page, key):
