@@ -36,13 +36,14 @@ def formulas(text: str) -> list[str]:
 
 
 def number(formula: str, spec: Experiment) -> str:
-    """A formula's value at an experiment, with four digits. Raises :class:`SpecError`."""
+    """A formula's value at an experiment, with four digits, whole numbers with all. Raises :class:`SpecError`."""
     known = values(spec)
     (value,) = evaluate([parse(formula, known, "text")], **known)
     found = float(value)
     if not math.isfinite(found):
         raise SpecError("text", formula, "it has no finite value at these settings")
-    return f"{found:.4g}".replace("-", "−")
+    shown = f"{found:,.0f}" if found == round(found) and abs(found) >= 1000 else f"{found:.4g}"
+    return shown.replace("-", "−")
 
 
 def filled(text: str, spec: Experiment, shown: Callable[[str], str] = str) -> str:

@@ -255,6 +255,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         "speed": state.speed,
         "slow": state.slow > 0,
         "most_speed": 1_000_000,
+        "axis": state.axis,
         "coordinate": state.coordinate,
         "axes": {key: label for key, label in AXIS_LABELS.items() if key in ("steps", "gradients", "data")},
         "shown": [key for key in state.views if key in shown] or shown[:3],

@@ -23,13 +23,13 @@ SWEEP = (
 )
 """The part of a step in which the script makes a sweep."""
 NO_SWEEP = "The sweep of this step needs all draws, or different data: open the step in the lab."
-ELSEWHERE = "This step uses a model of data, or more data than a page should hold: open the lesson in the lab."
+ELSEWHERE = "This step needs Python: the page shows a recording. To change its settings, open the lesson in the lab."
 
 
 def described(lesson: Lesson, states: Sequence[AppState | None]) -> dict[str, Any]:
     """A lesson's data for the page's script; ``states`` has None for a step without a live experiment."""
     steps = [
-        _described_step(step, state) | {"recording": recording.of_step(lesson, step)}
+        _described_step(step, state) | {"recording": None if state is not None else recording.of_step(lesson, step)}
         for step, state in zip(lesson.steps, states, strict=True)
     ]
     swept = [step["sweep"]["given"] for step in steps if step["sweep"] is not None]
@@ -79,7 +79,7 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
         parts.append(f"<p class='small'>{ELSEWHERE}</p>")
     parts += [as_html(filled_text(step.text, step), mathml), _question(lesson, step)]
     after = [f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>"] if step.watch else []
-    if step.spec is not None and step.spec.of_model:
+    if step.spec is not None and not live:
         after.append(recording.html(step.number, recording.OF_STEP))
     swept = live and sweeping.is_possible(step)
     after.append(_claims(step, live, swept))

@@ -1,4 +1,4 @@
-"""A run on a model of data in a live page: pictures at some of its steps, recorded when the file is made."""
+"""A run that needs Python, in a live page: pictures at some of its steps, recorded when the file is made."""
 
 import json
 import logging
@@ -14,6 +14,7 @@ from bokeh.models import ColumnDataSource, Label, Plot, Widget
 
 from app.embedding import standalone
 from app.lanes import Progress
+from app.lanes.densities import DensityLanes
 from app.lanes.models import ModelLanes
 from app.live_page.recorded import show, told_apart
 from app.live_page.sweeping import dressed
@@ -39,7 +40,7 @@ MOST_FRAMES = 600
 """A page's recording has at most the steps of this many frames, which the page makes in 20 seconds."""
 LONGEST_SECONDS = 8.0
 """A page's recording ends after this computing time, because a class waits for it."""
-OF_STEP = "A recording: the step's run at its reduced length, made with this file. Models of data need Python to run."
+OF_STEP = "A recording: the step's run at its reduced length, made with this file."
 OF_PAGE = "A recording of the first {steps:,} steps; a model of data does not run in this page."
 
 
@@ -57,16 +58,17 @@ def html(number: int, says: str) -> str:
 def of_step(lesson: Lesson, step: Step) -> dict[str, Any] | None:
     """The recording of a lesson's step at its reduced length; None without figures."""
     spec = step.quick_spec
-    if spec is None or not spec.of_model:
+    if spec is None:
         return None
     state = AppState(experiment=spec)
     state.place.open(lesson, step.number)
+    state.follow(replace(step, spec=spec))
     try:
-        lanes = ModelLanes.prepare(Progress(), spec, None)
+        lanes = ModelLanes.prepare(Progress(), spec, None) if spec.of_model else DensityLanes.prepare(Progress(), spec)
     except SpecError as error:
         log.warning("Step %d of %s is not recorded: %s", step.number, lesson.title, error)
         return None
-    return _recorded(state, lanes, step.views, [run.spec.n_steps for run in lanes.runs])
+    return _recorded(state, lanes, step.views, [run.spec.burn_in + run.spec.n_steps for run in lanes.runs])
 
 
 def of_page(state: AppState) -> dict[str, Any]:
@@ -80,20 +82,27 @@ def of_page(state: AppState) -> dict[str, Any]:
 
 
 def _recorded(
-    state: AppState, lanes: ModelLanes, keys: Sequence[str], n_steps: Sequence[int], seconds: float = inf
+    state: AppState, lanes: ModelLanes | DensityLanes, keys: Sequence[str], n_steps: Sequence[int], seconds: float = inf
 ) -> dict[str, Any] | None:
     """The figures of these views, and their contents at some steps of the runs; None without figures.
 
     Run k makes ``n_steps[k]`` steps, or fewer if all runs together take longer than ``seconds``.
     """
     state.dark = False
-    scene = replace(lanes.scene(state), live=True)
+    scene = lanes.scene(state)
+    assert scene is not None
+    scene = replace(scene, live=True)
     views = {key: VIEWS[key](scene) for key in keys if key in fitting(state.experiment)}
     frames: list[dict[str, Any]] = []
     steps = []
     began = time.thread_time()
     for k in range(FRAMES + 1):
-        _advance(lanes, [round(n * k / FRAMES) for n in n_steps], began + seconds * max(k, 1) / FRAMES)
+        goals = [round(n * k / FRAMES) for n in n_steps]
+        if isinstance(lanes, DensityLanes):
+            for run, goal in zip(lanes.runs, goals, strict=True):
+                run.advance(goal - run.steps)
+        else:
+            _advance(lanes, goals, began + seconds * max(k, 1) / FRAMES)
         frame = lanes.frame(state)
         made = {}
         for key, view in views.items():
@@ -120,7 +129,8 @@ def _recorded(
         for feed in view.feeds.values():
             if isinstance(feed.model, ColumnDataSource):
                 # The script writes every moment, also the last one: it would not see a change to what is there already.
-                feed.model.data = {name: [] for name in feed.model.data}
+                # BokehJS draws an area of steps without a point for ever, so one point of many stays.
+                feed.model.data = {name: x[:1] if len(x) > 1 else [] for name, x in feed.model.data.items()}
         item = standalone(view.figure)
         light, dark = dressed(view.figure)
         figures.append(
@@ -152,12 +162,19 @@ def _moment(view: View, captions: Any) -> dict[str, Any]:
         label.visible = label.visible and label.id not in captions
     said, texts = told_apart(view, captions)
     properties |= {model.id: {"text": text} for model, text in texts.items()}
-    return {"data": data, "properties": properties, "captions": [(line, _lane(colour)) for line, colour in said]}
+    return {
+        "data": data,
+        "properties": properties,
+        "captions": [(line, _lane(line, colour, view.scene.lanes)) for line, colour in said],
+    }
 
 
-def _lane(colour: Any) -> int | None:
-    """The lane whose colour in the light theme this is."""
-    return LIGHT.lanes.index(colour) if colour in LIGHT.lanes else None
+def _lane(line: str, colour: Any, names: Sequence[str]) -> int | None:
+    """The lane whose colour in the light theme this is, or, among several, whose name begins the line."""
+    if colour in LIGHT.lanes:
+        return LIGHT.lanes.index(colour)
+    named = [i for i, name in enumerate(names) if line.startswith(name)]
+    return max(named, key=lambda i: len(names[i])) if named and len(names) > 1 else None
 
 
 def _column(column: Any) -> Any:

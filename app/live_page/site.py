@@ -9,7 +9,7 @@ from app.bundle import bundle
 from app.live_page import lesson as lesson_part
 from app.live_page import sweeping
 from app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
-from app.state import AppState, first_speed
+from app.state import AppState
 from lessons.handout import sentence, terms
 from lessons.lesson import Lesson, Step
 from lessons.scripts import policy
@@ -127,8 +127,7 @@ def _state(lesson: Lesson, step: Step) -> AppState | None:
     assert step.spec is not None
     state = AppState(experiment=step.spec)
     state.place.open(lesson, step.number)
-    state.views = list(step.views) or state.views
-    state.coordinate = int(step.page.get("coordinate", state.coordinate + 1)) - 1
-    state.speed = step.page.get("speed", first_speed(step))
-    state.slow = step.page.get("slow", 0)
+    shown = state.views
+    state.follow(step)
+    state.views = state.views or shown
     return state

@@ -51,7 +51,7 @@ const first = () => ({
   momentum: /** @type {number[] | null} */ (null),
   // A phone has room for one picture and its controls.
   views: /** @type {string[]} */ (matchMedia("(max-width: 560px)").matches ? page.shown.slice(0, 1) : [...page.shown]),
-  axis: "steps",
+  axis: /** @type {string} */ (page.axis),
   speed: page.speed,
   // The times that a teacher has begun the run again, whom this page follows.
   resets: 0,

@@ -141,6 +141,19 @@ def stored(page):
     return json.loads(page.evaluate(f"localStorage.getItem('{STORE}')") or "null")
 
 
+def opens_with(page):
+    """The steps per frame and the axis of the page's step."""
+    page.wait_for_function(SETTLED)
+    return page.locator("#speed-now").inner_text(), page.locator("#axis").input_value()
+
+
+def test_a_step_opens_with_its_own_settings(opened, text, tmp_path):
+    path, names = tmp_path / "marks.md", 'names = ["BAD"]'
+    path.write_text(LESSON.replace(names, names + '\npage = { speed = 50, axis = "gradients" }'), encoding="utf-8")
+    assert opens_with(opened(text)) == ("20", "steps")
+    assert opens_with(opened(lesson_page(hostile(read(path))))) == ("50", "gradients")
+
+
 def test_a_student_answers_and_sees_the_marks(opened, text):
     """Nothing moves before the answer; then each claim is judged, and what is done is kept."""
     page = opened(text)

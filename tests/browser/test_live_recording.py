@@ -1,4 +1,4 @@
-"""Recordings of models of data on live pages: the recorded moments are those of the run that Python makes."""
+"""Recordings of runs that need Python on live pages: the recorded moments are those of the run that Python makes."""
 
 from base64 import b64decode
 from dataclasses import replace
@@ -29,6 +29,15 @@ def lesson():
 @pytest.fixture(scope="module")
 def text(lesson):
     return lesson_page(lesson)
+
+
+@pytest.fixture(scope="module")
+def density_lesson():
+    """A step on a density with more data than a page holds, cut short; its histogram begins without a point."""
+    found = find("circle", [])
+    step = found.steps[3]
+    short = replace(step.quick_spec, n_steps=STEPS, burn_in=0, thin=1)
+    return replace(found, steps=(replace(step, number=1, quick_spec=short),))
 
 
 def in_order(figure, at):
@@ -82,6 +91,22 @@ def test_a_recording_shows_each_moment(opened, lesson, text):
         page.locator(".recording input").press(key)
         assert page.locator(".recording output").inner_text() == f"step {said}"
         assert shown(page, lesson, there) == []
+
+
+def test_a_density_with_much_data_is_a_recording(opened, density_lesson):
+    """Its views are those of the step, each line of a caption with the sign of its lane."""
+    text = lesson_page(density_lesson)
+    page, there = open_at(opened, text), pages_of(text)["lesson"]["steps"][0]["recording"]
+    assert [one["key"] for one in there["figures"]] == list(density_lesson.steps[0].views)
+    page.locator(".recording input").press("End")
+    assert page.locator(".recording output").inner_text() == f"step {STEPS}"
+    assert shown(page, density_lesson, there) == []
+    signs = page.locator(".recording ul.caption").last.locator("li[data-sign]").all_text_contents()
+    assert [said.startswith(name) for said, name in zip(signs, density_lesson.steps[0].names, strict=True)] == [
+        True
+    ] * 2
+    page.locator(".recording input").press("Home")
+    assert shown(page, density_lesson, there) == []
 
 
 def test_another_moment_is_seen(opened, lesson, text):

@@ -18,6 +18,7 @@ from lessons.evidence import evidence, measured
 from lessons.headless import live_result, run_step
 from lessons.lesson import Goal, Paper
 from lessons.library import COURSE, VARIABLE
+from lessons.live import number
 from lessons.measures import MEASURES
 from lessons.measures.base import DRAWS, FEWEST, MOMENTA, OWN_RUN, STATISTICS, Estimate, Measure
 from samplers import Choice, Experiment, RunSpec, SpecError, engine
@@ -608,6 +609,14 @@ def test_a_run_that_blew_up_has_no_number():
     assert np.isnan(measured(MEASURES["mean"](), got).value)
     assert measured(MEASURES["diverged"](), got).value == 1
     assert measured(MEASURES["diverged"](), lane("double_well")).value == 0
+
+
+@pytest.mark.parametrize(("formula", "shown"), [
+    ("10000", "10,000"), ("1234567", "1,234,567"), ("1000 / 3", "333.3"), ("40", "40"), ("0.000024", "2.4e−05"), ("-2000", "−2,000"),
+])  # fmt: skip
+def test_a_number_that_follows_the_controls(formula, shown):
+    """Whole numbers have all their digits, others four."""
+    assert number(formula, Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})) == shown
 
 
 # --- recorded numbers, and live marks --------------------------------------------------------------------------------
