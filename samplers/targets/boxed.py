@@ -294,6 +294,7 @@ class Boxed(Climbed):
         energy = self._on_grid(grid.basis, lines).ravel()
         cumulative = np.cumsum(np.exp(energy.min() - energy))
         theta, weight, height = np.empty((0, self.dim)), np.empty(0), np.empty(0)
+        # MAX_DRAWS are kept of these where the cells are so small that three of four proposals are.
         n = _PROPOSALS // 3
         while n > 0:
             strata = (np.arange(n) + rng.random(n)) / n

@@ -326,12 +326,49 @@ def test_a_quadrature_looks_at_no_more_energies_than_are_counted_before(key, mon
     # of the rest is always done.
     looks = [n for n in looks if n > len(newton.FAR)]
     counted = sum(looks) + (most - moves) * boxed._LINE**target.dim
-    assert len(bases) <= moves <= most
-    # Of the proposals for draws as many as it takes are made.
-    assert 0 <= boxed.grid_points(bases) - counted <= boxed._PROPOSALS - boxed.MAX_DRAWS
-    # Planted fault: a bound that leaves the proposals out.
-    monkeypatch.setattr(boxed, "_PROPOSALS", 0)
+    # Of the proposals, which follow the cells, as many as it takes are made.
+    cells = boxed._SIDE[target.dim] ** target.dim
+    proposals = sum(looks[looks.index(cells) + 1 :])
+    assert boxed.MAX_DRAWS <= proposals <= boxed._PROPOSALS
+    counted += boxed._PROPOSALS - proposals
+    assert len(bases) <= moves <= most and counted == boxed.grid_points(bases)
+    # Planted fault: a bound that leaves the boxes out.
+    monkeypatch.setattr(boxed, "_MOVES", 0)
     assert counted > boxed.grid_points(bases)
+
+
+@pytest.mark.parametrize(
+    ("side", "most", "rejects"), [(100, 4 * boxed.MAX_DRAWS, True), (20, 25 * boxed.MAX_DRAWS, False)]
+)
+def test_draws_of_coarse_cells_follow_the_density(side, most, rejects, monkeypatch):
+    """By rejection, and by the weighted choice where that keeps few.
+
+    Planted fault: the density is constant in each cell. In small cells, where rejection keeps enough, it is too
+    small to be seen.
+    """
+    target = TypedPosterior(**{**PRESETS["two_means"]._asdict(), "table": "two_means"})
+    grid = target.grid
+    monkeypatch.setitem(boxed._SIDE, 2, side)
+    monkeypatch.setattr(boxed, "_PROPOSALS", most)
+    looks, energies = [], TypedPosterior._energies
+
+    def distance():
+        draws = target._from_grid(grid).draws[0]
+        return max(stats.kstest(draws[:, i], column.cdf).statistic for i, column in enumerate(target.columns))
+
+    def constant_in_cells(self, theta):
+        widths = (grid.highs - grid.lows) / side
+        middles = grid.lows + widths * (np.floor((grid.basis.u(theta) - grid.lows) / widths) + 0.5)
+        return energies(self, grid.basis.theta(middles))
+
+    # Exceeded by chance once in 500 choices of the seed, by independent draws of two coordinates.
+    bound = stats.kstwo.isf(0.001, boxed.MAX_DRAWS)
+    monkeypatch.setattr(TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1])  # fmt: skip
+    assert distance() < bound
+    # The first are the cells' middles.
+    assert (sum(looks[1:]) < most) == rejects
+    monkeypatch.setattr(TypedPosterior, "_energies", constant_in_cells)
+    assert rejects or distance() > bound
 
 
 def tries_of(monkeypatch, key="schools"):
