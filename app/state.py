@@ -473,8 +473,11 @@ class AppState(param.Parameterized):
         if "target" in fields and is_model(fields["target"]["key"]) != self.experiment.of_model:
             # Of the other settings some are not there, and others have another meaning.
             data = {"seed": self.seed}
-        elif "lanes" in fields and self.experiment.n_chains == _first_chains(self.experiment):
-            del data["n_chains"]
+        elif "lanes" in fields:
+            # A number of chains with which such an experiment begins is not chosen: other samplers begin with theirs.
+            others = {name: value for name, value in data.items() if name != "n_chains"}
+            if Experiment.from_dict(others).n_chains == self.experiment.n_chains:
+                data = others
         try:
             made = Experiment.from_dict({**data, **fields})
         except SpecError as error:
@@ -552,12 +555,6 @@ def first_speed(step: Step) -> int:
     short, whole = step.quick_spec, step.spec
     needed = whole.burn_in + short.n_steps if short is not None and whole is not None else 0
     return min(max(FIRST_SPEED, int(float(f"{needed / SOON:.2g}"))), MAX_SPEED)
-
-
-def _first_chains(experiment: Experiment) -> int:
-    """The number of chains that such an experiment begins with."""
-    others = {name: value for name, value in experiment.to_dict().items() if name != "n_chains"}
-    return Experiment.from_dict(others).n_chains
 
 
 START_PRESETS = {THETA: "sgld", THETA_R: "sghmc", THETA_R_XI: "sgnht"}

@@ -549,11 +549,12 @@ class _Reader(Reader):
                     (step, MAX_STEP, f"a step of {sampler.title} looks at {step:,} numbers a chain"),
                 ):
                     n_chains, used = settings["n_chains"], max(1, most // max(each, 1))
-                    if n_chains > used:
+                    if n_chains <= used:
+                        continue
+                    settings["n_chains"] = used
+                    if given:
                         allowed = "allowed is 1 chain" if used == 1 else f"allowed are {used} chains"
-                        if given:
-                            self.problem(SpecError("n_chains", n_chains, f"{does}; {allowed}"), used)
-                        settings["n_chains"] = used
+                        self.problem(SpecError("n_chains", n_chains, f"{does}; {allowed}"), used)
 
     def bound_trace(self, settings: dict[str, Any], dim: int) -> None:
         """Keep the full trace as small as it may be."""

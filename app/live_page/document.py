@@ -195,7 +195,7 @@ class Pool:
 
 
 EMPTY: dict[str, Any] = {
-    "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "slow": False, "most_speed": 1,
+    "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "slow": False, "axis": "steps", "most_speed": 1,
     "coordinate": 0, "axes": {}, "shown": [], "figures": {0: {"views": {}, "dark": {"before": {}, "after": {}}, "axis_labels": [], "taps": {}}},
     "target": {"key": "", "title": "", "base": {}, "texts": {}}, "stops": {}, "kinds": [], "lanes": [],
 }  # fmt: skip

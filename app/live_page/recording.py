@@ -98,11 +98,7 @@ def _recorded(
     began = time.thread_time()
     for k in range(FRAMES + 1):
         goals = [round(n * k / FRAMES) for n in n_steps]
-        if isinstance(lanes, DensityLanes):
-            for run, goal in zip(lanes.runs, goals, strict=True):
-                run.advance(goal - run.steps)
-        else:
-            _advance(lanes, goals, began + seconds * max(k, 1) / FRAMES)
+        _advance(lanes, goals, began + seconds * max(k, 1) / FRAMES)
         frame = lanes.frame(state)
         made = {}
         for key, view in views.items():
@@ -140,8 +136,12 @@ def _recorded(
     return {"steps": steps, "figures": figures, "widgets": widgets} if figures else None
 
 
-def _advance(lanes: ModelLanes, goals: Sequence[int], end: float) -> None:
-    """Advance the runs in turns of one step to their goals, or until ``end``, but by one turn at least."""
+def _advance(lanes: ModelLanes | DensityLanes, goals: Sequence[int], end: float) -> None:
+    """Advance the runs to their goals; of a model in turns of one step, until ``end`` but by one turn at least."""
+    if isinstance(lanes, DensityLanes):
+        for run, goal in zip(lanes.runs, goals, strict=True):
+            run.advance(goal - run.steps)
+        return
     while left := [run for run, goal in zip(lanes.runs, goals, strict=True) if run.steps < goal and run.next]:
         for run in left:
             run.advance(1)

@@ -865,10 +865,7 @@ const build = () => {
   speed.max = String(SPEEDS.length - 1)
   speed.oninput = () => {
     chosen.speed = SPEEDS[Number(speed.value)]
-    if (slow.on) {
-      leaveSlow()
-      playing = moved
-    }
+    if (slow.on) pause(moved)
     showSpeed()
     showPlay()
     writeFragment()

@@ -738,3 +738,20 @@ def test_a_readout_breaks_between_its_numbers():
         "·",
         "30\N{NO-BREAK SPACE}frames/s",
     ]
+
+
+def test_a_number_of_chains_that_nobody_chose_follows_the_samplers():
+    """Fails where the first number of particles, or as many as a gradient allows, stays with another sampler."""
+    state, _ = state_of("?target=logistic_large&lane=sgld~full")
+    usual = state.experiment.n_chains
+    state.set_sampler(0, "svgd")
+    particles = state.experiment.n_chains
+    state.set_gradient(0, "minibatch_saga")
+    allowed = state.experiment.n_chains
+    state.set_gradient(0, "full")
+    assert usual < allowed < particles == state.experiment.n_chains
+    state.set_sampler(0, "sgld")
+    assert state.experiment.n_chains == usual
+    state.set_chains(7)
+    state.set_sampler(0, "svgd")
+    assert state.experiment.n_chains == 7
