@@ -11,8 +11,6 @@ from lessons.library import load_all
 from tests.seen import SEEN, measured, named
 
 LESSONS = load_all().lessons
-NOT_YET = {"topics"}
-"""Lessons in which something is still without support."""
 READ = {view for views in SEEN.values() for view in views.split()}
 """Views of which some measure reads a number."""
 
@@ -39,12 +37,9 @@ def of_lesson(lesson):
 
 @pytest.mark.parametrize("key", LESSONS)
 def test_answers_and_watch_sentences_are_supported(key):
-    """Fails where a sentence has no support, and where a lesson that has them all is still said to want some."""
+    """Fails where a sentence has no support."""
     found = of_lesson(LESSONS[key])
-    if key in NOT_YET:
-        assert found, f"{key} has all its support: take it out of NOT_YET"
-    else:
-        assert not found, "\n".join(found)
+    assert not found, "\n".join(found)
 
 
 def test_a_sentence_without_support_is_found():

@@ -75,9 +75,17 @@ NUMBERS = {
     ("scan", 2, 1): [("tau", 1, "120"), ("tau", 2, "60")],
     ("topics", 1, 1): [("score", 1, "18.5")],
     ("topics", 1, 2): [("score", 1, "14.5"), ("score", 2, "17.6")],
+    ("topics-figures", 1, 1): [("score", 1, "14.6"), ("score", 2, "14.6"), ("score", 3, "18.25"), ("score", 4, "19.2")],
+    ("topics-figures", 1, 2): [("score", 1, "14.6"), ("score", 2, "15.6"), ("score", 3, "14.4")],
     ("clusters", 1, 1): [("adjusted_rand", 2, "0.99")],
-    ("clusters", 2, 1): [("adjusted_rand", 1, "0.99"), ("adjusted_rand", 2, "0.99")],
-    ("clusters", 4, 1): [("mean(column:1)", 1, "6.3"), ("mean(column:4)", 1, "0.89")],
+    ("clusters", 2, 1): [("mean(column:1)", 1, ("5", "6")), ("mean(column:1)", 2, ("5", "6"))],
+    ("clusters", 3, 1): [("adjusted_rand", 1, "0.00"), ("adjusted_rand", 2, ("0.9", "1"))],
+    ("clusters", 4, 1): [
+        ("mean(column:1)", 1, "5.9"), ("mean(column:1)", 2, "13.1"), ("mean(column:4)", 1, "0.83"), ("mean(column:4)", 2, "3.7"),
+    ],
+    ("drift", 1, 1): [("variance", 1, "1.00")],
+    ("drift", 2, 1): [("mean(column:2)", 1, "0.00")],
+    ("drift", 2, 2): [("power(order:2)", 1, "0.833")],
     ("factors", 1, 1): [("mean(column:1)", 1, "18.0")],
     ("factors", 2, 1): [("amari", 1, ("0.01", "0.10")), ("amari", 2, ("0.01", "0.10"))],
     ("network", 1, 1): [("score", 1, "0.733")],
@@ -107,6 +115,11 @@ METHOD_STEPS = {
     ("spherical", 1, 1): 400,
     ("spherical", 2, 1): 600,
     ("spherical", 3, 1): 300,
+    ("topics-figures", 1, 1): 200,
+    ("topics-figures", 1, 2): 200,
+    ("clusters", 2, 1): 200,
+    ("clusters", 3, 1): 200,
+    ("clusters", 4, 1): 300,
 }
 OTHER_METHOD_STEPS = 1000
 """Of an exercise on a model of data; a density's experiment says itself how long it runs."""
