@@ -132,7 +132,7 @@ def _claims(step: Step, live: bool, swept: bool) -> str:
 def _unmeasured(claim: Claim) -> str:
     """The text in place of a mark, for a claim that the page does not measure."""
     ours = None if claim.paper is None else claim.paper.ours
-    expected = in_words(claim.goal, claim.goal.equals)
+    expected = "the exact value" if claim.goal.exact else in_words(claim.goal, claim.goal.equals)
     if ours is None:
         return f"<b>– measured in the lab</b> expected {escape(expected)}"
     return f"<b>– recorded</b> measured {ours:.5g} at full length, expected {escape(expected)}"

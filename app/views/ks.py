@@ -43,7 +43,8 @@ class KS(Distance):
         target, one = self.scene.target, len(self.scene.lanes) == 1
         n = len(target.ks_columns)
         if target.n_columns > 1:
-            self.title = f"KS distance, mean over {n} {'odds' if n < target.n_columns else 'coordinates'}"
+            of = "odds" if n < target.n_columns else "coordinates"
+            self.title = f"KS distance, mean over {n} {of}" if n > 1 else f"KS distance of the {of}"
         if not target.exact_law:
             self.hint = f"{'grey' if one else 'bands'}: i.i.d. draws; dotted: error of the target"
         elif not one:

@@ -302,7 +302,7 @@ class Moments(View):
                     known.append(spec.sampler.key != "geometric_ou" and MODE not in GRADIENTS[spec.gradient.key].needs)
             parts.append(f"{sign}{html.escape(name)} {text}")
         if known:
-            parts.append("line: Corollary 3.2" if all(known) else "line: the discretised chain's")
+            parts.append("line: theory" if all(known) else "line: the discretised chain's")
         parts.append("dashed: target")
         parts.append("bars ±2 standard errors")
         return {

@@ -5,6 +5,7 @@ import gc
 import pytest
 
 from app.live_page import write_site
+from app.live_page.lesson import step_html
 from lessons.library import load_all
 from samplers import Experiment
 from samplers.cli import main
@@ -30,6 +31,12 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path):
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
     assert told[-1][:2] == (1, 2)
+
+
+def test_a_claim_that_is_measured_in_the_lab_says_what_is_expected():
+    lesson = load_all([]).lessons["gap"]
+    said = step_html(lesson, lesson.steps[0], live=False)
+    assert "expected below 0.02" in said and "expected the exact value" in said
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):

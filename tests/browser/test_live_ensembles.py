@@ -148,7 +148,7 @@ def test_what_captions_say():
     said = " ".join(text for name in CASES for text in expected(name).captions.values())
     for reason in (
         "diverged, not shown", "not shown: its chains move each other", "not shown: its Σθ has another scale",
-        "not shown: its transition is not the process's", "no line: control variates", "line: Corollary 3.2",
+        "not shown: its transition is not the process's", "no line: control variates", "line: theory",
         "line: the discretised chain's",
     ):  # fmt: skip
         assert reason in said

@@ -172,7 +172,7 @@ export const moments = {
       if (one.theory) known.push(one.key.sampler.process === LAW && !one.key.gradient.control_variates)
       return `${names[i]} ${grouped(one.chains)} chains`
     })
-    const theories = known.length ? [known.every(Boolean) ? "line: Corollary 3.2" : "line: the discretised chain's"] : []
+    const theories = known.length ? [known.every(Boolean) ? "line: theory" : "line: the discretised chain's"] : []
     return [...lines, [...theories, "dashed: target", "bars ±2 standard errors"].join(" · ")]
   },
 }

@@ -517,7 +517,7 @@ def test_measured_moments_are_those_of_corollary_3_2():
     # Planted fault: theory without the minibatch's term.
     assert distance(variance, variance_low, cir[at]) > 20
     assert data["exact"][1:] == (pytest.approx([a, a]), pytest.approx([a, a]))
-    assert "Corollary 3.2" in view.captions(frames(made))[view._caption.id]
+    assert "line: theory" in view.captions(frames(made))[view._caption.id]
 
 
 def test_the_measured_mgf_is_that_of_theorem_3_1():

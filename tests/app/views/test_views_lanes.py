@@ -16,7 +16,8 @@ import pytest
 from bokeh.models import GlyphRenderer
 
 from app import link
-from app.lanes.densities import LaneRecord
+from app.lanes import Progress
+from app.lanes.densities import DensityLanes, LaneRecord
 from app.lanes.models import load
 from app.state import AppState
 from app.views import VIEWS, curl, evolution, fitting, mgf, moments, order, planes, spectrum, trace, written
@@ -491,6 +492,13 @@ def test_a_distance_says_what_it_is_of():
             assert alone == (target != "quartic")
         else:
             assert "KL" not in said
+
+
+def test_the_distance_of_a_single_column_is_no_mean():
+    target = {"key": "sparse_dirichlet", "params": {"dimension": 2, "observed": "20,80"}}
+    experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": "cir"}]})
+    scene = DensityLanes.prepare(Progress(), experiment).scene(AppState(experiment=experiment))
+    assert VIEWS["ks"](scene).title == "KS distance of the odds"
 
 
 @pytest.mark.parametrize("n_chains", [9, 32, 130])
