@@ -1019,8 +1019,9 @@ const begin = async () => {
     run: () => {
       say("")
       playing = !matchMedia("(prefers-reduced-motion: reduce)").matches
-      showPlay()
+      // Steps in their parts begin at step 0: no frame may come before them.
       if (page.slow) takeApart()
+      showPlay()
     },
   })
   for (const link of document.querySelectorAll("a.in-lab")) {
