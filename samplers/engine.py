@@ -161,11 +161,11 @@ class Run:
         self._estimate_by(spec.make_gradient())
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
-        first, momentum = spec.first_position(), np.array(spec.momentum)
+        first, momentum = spec.first_positions(), np.array(spec.momentum)
         if self.whitening is not None:
             first, momentum = self.whitening.z(first), self.whitening.velocity(momentum) if spec.momentum else momentum
         self.sampler_params = self.sampler.packed(self.sampled)
-        self.coordinates, self.momentum = first_state(self.sampler, self.sampled, np.tile(first, (n, 1)), self.rng)
+        self.coordinates, self.momentum = first_state(self.sampler, self.sampled, np.resize(first, (n, dim)), self.rng)
         if spec.momentum and self.sampler.momentum == KEPT:
             self.momentum[:, :dim] = self.manifold.projected(self.coordinates, np.tile(momentum, (n, 1)))
         self.last_gradient = np.zeros((n, dim))

@@ -90,7 +90,7 @@ class Settings(param.Parameterized):
     )
     start = RealVector(
         label="Start",
-        doc="The θ where all chains begin, one number for each coordinate, separated by commas; empty: where the target has them begin.",
+        doc="The θ where all chains begin, one number for each coordinate, separated by commas; empty: where the target has them begin, which is near each mode in turn where several are known.",
     )
     momentum = RealVector(
         label="Momentum",
@@ -255,8 +255,12 @@ class RunSpec:
         return make_target(self.target)
 
     def first_position(self) -> Array:
-        """Where all chains begin, (dim,)."""
-        return np.array(self.start) if self.start else self.make_target().start()
+        """Where the first chain begins, (dim,)."""
+        return self.first_positions()[0]
+
+    def first_positions(self) -> Array:
+        """Where chains begin, in turn, (k, dim)."""
+        return np.array([self.start]) if self.start else self.make_target().starts()
 
     def make_sampler(self) -> Sampler:
         """The kernel as an object, with the parameters of the start."""

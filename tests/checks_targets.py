@@ -109,16 +109,18 @@ def check_packed(case: Case) -> None:
 
 
 def check_start(case: Case) -> None:
-    """The start is a point of the support."""
+    """Every start is a point of the support; the first one is the only one that clicks and views know."""
     target = make(case)
-    start = target.start()
-    assert start.shape == (target.dim,)
-    assert start.dtype == np.float64
-    assert np.isfinite(target.log_density(start))
-    assert np.isfinite(target.gradient_at(start[None])).all()
-    assert target.support in (LINE, MANIFOLD) or (start > 0).all()
+    starts = target.starts()
+    assert starts.shape == (len(starts), target.dim)
+    assert starts.dtype == np.float64
+    np.testing.assert_array_equal(starts[0], target.start())
+    assert np.isfinite(target.log_density(starts)).all()
+    assert np.isfinite(target.gradient_at(starts)).all()
+    assert target.support in (LINE, MANIFOLD) or (starts > 0).all()
     assert target.manifold.ambient == target.dim
-    assert target.manifold.defect(start, np.zeros_like(start)) < 1e-14
+    for start in starts:
+        assert target.manifold.defect(start, np.zeros_like(start)) < 1e-14
 
 
 # ---------------------------------------------------------------- energy and gradient

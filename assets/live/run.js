@@ -12,8 +12,8 @@ const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag
 /** An estimator's description without the first values of its memory, which do not affect a running chain. @param {any} gradient */
 const identity = (gradient) => JSON.stringify({ ...gradient, memory: null })
 
-/** @param {ArrayLike<number>} row @param {number} n */
-const tile = (row, n) => Float64Array.from({ length: n * row.length }, (_, i) => row[i % row.length])
+/** @param {ArrayLike<number>} row @param {number} length */
+const tile = (row, length) => Float64Array.from({ length }, (_, i) => row[i % row.length])
 
 export class Run {
   /** @param {import("./engine.js").Engine} engine @param {Record<string, number>} constants @param {any} description */
@@ -47,9 +47,9 @@ export class Run {
     const { dim } = this.target
     this.rng = engine.seeded(seed)
     this._put("params", engine.unpack(this.sampler.params))
-    this._put("position", engine.array(tile(numbersOf(start), n), [n, dim]))
+    this._put("position", engine.array(tile(numbersOf(start), n * dim), [n, dim]))
     this._begin(this.arrays.position)
-    if (description.theta) this._place(tile(description.theta, n))
+    if (description.theta) this._place(tile(description.theta, n * dim))
     if (momentum) this._throw(numbersOf(momentum))
     if (description.velocity && this.sampler.momentum === KEPT_MOMENTUM) this._throw(this._white(Float64Array.from(description.velocity)))
     this._put("last_gradient", engine.zeros([n, dim]))
@@ -78,7 +78,7 @@ export class Run {
   _begin(position) {
     const n = this.description.n_chains
     const auxiliary = numbersOf(this.sampler.auxiliary)
-    this._put("momentum", this.engine.array(tile(auxiliary, n), [n, auxiliary.length]))
+    this._put("momentum", this.engine.array(tile(auxiliary, n * auxiliary.length), [n, auxiliary.length]))
     this._call("begin", { position, auxiliary: this.arrays.momentum, start: this.sampler.start })
   }
 
@@ -130,7 +130,7 @@ export class Run {
     this.gradient = gradient
     this._price()
     this._put("estimate_params", this.engine.unpack(gradient.params))
-    this._put("memory", this.engine.array(tile(memory, n), [n, memory.length]))
+    this._put("memory", this.engine.array(tile(memory, n * memory.length), [n, memory.length]))
   }
 
   /** Give every chain this momentum, projected. @param {Float64Array} momentum */

@@ -408,7 +408,14 @@ class Target(param.Parameterized):
 
     @abstractmethod
     def start(self) -> Array:
-        """Where chains start, (dim,)."""
+        """Where the first chain starts, (dim,)."""
+
+    def starts(self) -> Array:
+        """Where chains start, (k, dim): the first at the first point, the next at the next, then from the first again.
+
+        The only one is :meth:`start`, unless modes are known between which few chains cross.
+        """
+        return self.start()[None]
 
     @property
     def numbers_needed(self) -> str:

@@ -322,6 +322,16 @@ class TypedPosterior(OfTable, Boxed):
             return self.whitening.theta(np.full(self.dim, 2.0))
         return np.asarray(self.mode + 2 * np.sqrt(np.diag(np.linalg.inv(self.curvature))))
 
+    def starts(self) -> Array:
+        lowest, away = self._at(self.mode)[0], self.start() - self.mode
+        modes: list[Array] = [self.mode]
+        for place in self._modes if self._has_mode else []:
+            # A mode lower than the first by 10 has nearly no mass; two that are close are the same climb's end.
+            near = min(float((place - mode) @ self.curvature @ (place - mode)) for mode in modes) < 1
+            if not near and self._at(place)[0] < lowest + 10:
+                modes.append(place)
+        return np.array(modes) + away
+
     @cached_property
     def whitening(self) -> Whitening | None:
         return Whitening(self.mode, newton.inverse_factor(self.curvature)) if self.coordinates == STANDARDISED else None

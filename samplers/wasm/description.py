@@ -117,7 +117,7 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
     aimed = list(
         accumulated((change.target for change in spec.changes), lambda last, new: new or last, initial=spec.target)
     )
-    first, momentum = spec.first_position(), np.array(spec.momentum)
+    first, momentum = spec.first_positions(), np.array(spec.momentum)
     if target.whitening is not None:
         first = target.whitening.z(first)
         momentum = target.whitening.velocity(momentum) if spec.momentum else momentum

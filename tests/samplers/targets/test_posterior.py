@@ -14,6 +14,7 @@ from samplers.expressions.normal_form import _call
 from samplers.parameters import SpecError
 from samplers.spec import Experiment
 from samplers.targets import bounded, boxed, long_run, newton, posterior
+from samplers.targets.base import Target
 from samplers.targets.bounded import Bounded, declarations
 from samplers.targets.own import Table, keep
 from samplers.targets.poisson_regression import PoissonRegression, club
@@ -556,3 +557,23 @@ def test_an_infinite_density_is_said():
 def test_fault_a_run_that_looks_for_no_infinite_density(monkeypatch):
     monkeypatch.setattr(TypedPosterior, "watched", False)
     assert run_at_a_pole().divergence is None
+
+
+def test_chains_start_near_each_mode(monkeypatch):
+    """Of a posterior that is the same at −k: chains take its two modes in turn, each from the same side.
+
+    Planted fault: all chains start near the first, as they do of a target that knows no modes.
+    """
+    params = {"table": "counts", "parameters": "k", "prior": "normal_lpdf(k, 0, 3)", "row": "normal_lpdf(y, k^2, 2)"}
+    target = {"key": "posterior", "params": {**params, "curve": ""}}
+    data = {"target": target, "lanes": [{"sampler": "sgld"}], "n_chains": 5}
+    (spec,) = Experiment.from_dict(data).runs()
+    run = Run(spec)
+    first, second = run.target.mode, -run.target.mode
+    away = run.target.start() - first
+    expected = np.array([first, second, first, second, first]) + away
+    np.testing.assert_allclose(run.position, expected, rtol=1e-6)
+    # More climbs than modes: two that end at the same place are one mode.
+    assert len(run.target._modes) > 2
+    monkeypatch.setattr(TypedPosterior, "starts", Target.starts)
+    assert not np.allclose(Run(spec).position, expected)
