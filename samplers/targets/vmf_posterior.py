@@ -156,12 +156,6 @@ class MisesPosterior(Target):
     def start(self) -> Array:
         return _points(np.array(TRUE_ANGLES))
 
-    def starts(self) -> Array:
-        one, two = TRUE_ANGLES
-        middle = (one + two) / 2
-        # The data do not say which of their two directions is v₁ and which is μ.
-        return np.stack([self.start(), _points(np.array([middle, 2 * one - middle]))])
-
     # The distribution is found on a grid of angles. e^{−U} is smooth and vanishes at the edge of the box: the
     # trapezoidal rule converges faster than any power of the spacing.
 
