@@ -18,8 +18,9 @@ Array = NDArray[np.float64]
 _POWER = """
 const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 const superscript = (n) => (n < 0 ? "⁻" : "") + [...String(Math.abs(n))].map((c) => digits[Number(c)]).join("")
-return Number.isInteger(tick) ? "10" + superscript(tick) : Number(Math.pow(10, tick).toPrecision(2)).toString()
+return ticks.every(Number.isInteger) ? "10" + superscript(tick) : Number(Math.pow(10, tick).toPrecision(2)).toString()
 """
+"""Powers of ten, or on an axis with ticks between them numbers alone."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""The labels of ticks as a browser writes them: no two neighbours are equal, and no zero has a sign."""
+"""The labels of ticks as a browser writes them: no two neighbours are equal, no zero has a sign, and an axis has powers
+of ten or other numbers, not both.
+"""
 
 import json
 from itertools import pairwise
@@ -41,6 +43,7 @@ EXPERIMENTS = {
     "momentum": ("double_well", [MOMENTUM]),
     "plane": ("quartic", ["msgnht", "hmc"]),
     "simplex": ("sparse_dirichlet", ["scir", "sgrld"]),
+    "inside the simplex": ("dense_dirichlet", ["scir"]),
     "positive": ("lognormal", ["geometric_ou"]),
     "circle": ("circle_mixture", ["sggmc", "gmc"]),
     "torus": ("mises_posterior", ["gsgnht"]),
@@ -91,7 +94,7 @@ def shown(view, frame):
 
 
 def faults(page, views):
-    """The axes with a tick that reads as its neighbour, or as −0: (view, labels)."""
+    """The axes with a tick that reads as its neighbour, or as −0, or with two kinds of labels: (view, labels)."""
     for view in views:
         plots = [one for one in {view.figure, *view.figure.references()} if isinstance(one, Plot)]
         for plot in plots:
@@ -108,6 +111,7 @@ def faults(page, views):
     return [
         (key, labels) for key, _, labels in found
         if any(a == b for a, b in pairwise(labels)) or any(one.strip("-−0.") == "" and one[0] in "-−" for one in labels)
+        or len({any(c in "⁰¹²³⁴⁵⁶⁷⁸⁹" for c in one) for one in labels}) > 1
     ]  # fmt: skip
 
 
