@@ -313,8 +313,10 @@ class Order(View):
             large = int((found.settled[:, k] & ~found.small[:, k]).sum())
         large += sum(rung.run.divergence is not None and len(rung.means) < FEWEST for rung in rungs)
         said = [f"at {stuck} of {len(rungs)} steps the chains hardly move"] if stuck else []
-        said += [f"at {large} of {len(rungs)} the bias is above a tenth of the spread"] if large else []
+        said += [f"{large} of {len(rungs)} points above a tenth of the spread"] if large else []
         if said and len(rungs) - stuck - large < FEWEST_POINTS:
             return f"no slope: {', '.join(said)}; smaller steps are needed"
-        noise = f"no clear bias yet ({fewest} of {ENOUGH} batches)" if fewest < ENOUGH else "no clear bias: larger steps have more"  # fmt: skip
-        return "; ".join([noise, *said])
+        if fewest < ENOUGH:
+            return f"no clear bias yet ({fewest} of {ENOUGH} batches)"
+        # A line of a narrow figure has no room for both.
+        return f"no clear bias; {', '.join(said)}" if said else "no clear bias: larger steps have more"
