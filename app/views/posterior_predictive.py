@@ -17,7 +17,7 @@ class PosteriorPredictive(Predictive):
     def behind(self) -> Array | None:
         if self.problem:
             return None
-        return self.made(np.random.default_rng(7), named(self.scene.target, self.scene.target.sample(7, self.n_made)))
+        return self.simulated(np.random.default_rng(7), named(self.scene.target, self.scene.target.sample(7, self.n_made)))
 
     def background(self, lanes: Frame) -> bool:
         """New data sets of each lane's draws."""
@@ -28,7 +28,7 @@ class PosteriorPredictive(Predictive):
             draws = history.reshape(-1, history.shape[-1])
             if len(draws):
                 some = np.linspace(0, len(draws) - 1, min(self.n_made, len(draws))).astype(int)
-                made = self.made(np.random.default_rng([i, len(draws)]), named(self.scene.target, draws[some]))
+                made = self.simulated(np.random.default_rng([i, len(draws)]), named(self.scene.target, draws[some]))
                 self.take(i, made)
                 self._said[i] = self.said(made)
         return self._fresh

@@ -116,7 +116,7 @@ class Predictive(View):
         """The data sets (n, rows) of the grey band, where there is one."""
         return None
 
-    def made(self, rng: np.random.Generator, parameters: Mapping[str, Array]) -> Array:
+    def simulated(self, rng: np.random.Generator, parameters: Mapping[str, Array]) -> Array:
         """New data (n, rows) of parameters (n,) each; those that are not finite are left out."""
         y = self.model.data(rng, parameters, self.rows)[self.outcome]
         return y[np.isfinite(y).all(axis=1)]

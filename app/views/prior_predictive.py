@@ -24,7 +24,7 @@ class PriorPredictive(Predictive):
         if self.problem:
             return None
         try:
-            self._made = self.made(self._rng, self.model.parameters(self._rng, self.n_made))
+            self._made = self.simulated(self._rng, self.model.parameters(self._rng, self.n_made))
         except SpecError as error:
             self.problem = error.allowed
             return None
@@ -34,7 +34,7 @@ class PriorPredictive(Predictive):
         """Another data set: as long as the chains move each is shown for a moment."""
         if self.problem or not (lanes.moving or not self._found):
             return False
-        new = self.made(self._rng, self.model.parameters(self._rng, 1))
+        new = self.simulated(self._rng, self.model.parameters(self._rng, 1))
         self._made = np.concatenate([self._made, new])[-self.n_made :]
         self.take(0, self._made)
         return self._fresh

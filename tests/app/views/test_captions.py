@@ -66,7 +66,7 @@ def changed(run, **values):
 def stage(key, target, samplers, params=None, change=None, gradients=None, each=False, coordinate=0):
     """The view, the frame, and the raw draws of both lanes; ``each`` keeps the velocities of every step, too."""
     made = records(target, samplers, N_CHAINS, params, gradients, keep=True, burn_in=BURN_IN, n_steps=BEFORE + AFTER, seed=11)  # fmt: skip
-    view = VIEWS[key](scene_of(made, coordinate))
+    view = VIEWS[key].made(scene_of(made, coordinate))
     before, velocity = {}, {i: [] for i in range(len(made))}
 
     def advance(n):

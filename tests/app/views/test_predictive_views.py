@@ -37,7 +37,7 @@ def test_they_are_of_typed_posteriors_alone():
 
 
 def predictive(key, made, frames_of=1):
-    view = VIEWS[key](scene_of(made))
+    view = VIEWS[key].made(scene_of(made))
     now = frames(made)
     for _ in range(frames_of):
         view.background(now)
