@@ -10,6 +10,7 @@ from samplers import jit
 from samplers.manifolds import Manifold, Sphere
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
+from samplers.targets.expectations import sum_waves
 from samplers.targets.quadrature import density_cdf, integrate
 
 # The packed parameters: the number of components, then of each its weight, the log of weight × normaliser, κ and μ (d).
@@ -198,9 +199,9 @@ class OnCircle(MisesFisher):
 
         return (
             *super().moments,
-            Moment("E cos φ", lambda v: np.cos(v[..., 0]), expected(1, 0.0)),
-            Moment("E sin φ", lambda v: np.sin(v[..., 0]), expected(1, np.pi / 2)),
-            Moment("E cos 2φ", lambda v: np.cos(2 * v[..., 0]), expected(2, 0.0)),
+            Moment.compiled("E cos φ", sum_waves, (1.0, 0.0), expected(1, 0.0)),
+            Moment.compiled("E sin φ", sum_waves, (1.0, np.pi / 2), expected(1, np.pi / 2)),
+            Moment.compiled("E cos 2φ", sum_waves, (2.0, 0.0), expected(2, 0.0)),
         )
 
 
