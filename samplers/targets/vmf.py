@@ -10,7 +10,7 @@ from samplers import jit
 from samplers.manifolds import Manifold, Sphere
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
-from samplers.targets.expectations import sum_waves
+from samplers.targets.expectations import sum_products, sum_waves
 from samplers.targets.quadrature import density_cdf, integrate
 
 # The packed parameters: the number of components, then of each its weight, the log of weight × normaliser, κ and μ (d).
@@ -240,7 +240,7 @@ class OnSphere(MisesFisher):
         cross = (w * (second - (1 - second) / 2)) @ (mu[:, 0] * mu[:, 1]) - mean[0] * mean[1]
         return (
             *super().moments,
-            Moment("Cov(x, y)", lambda v: (v[..., 0] - mean[0]) * (v[..., 1] - mean[1]), float(cross)),
+            Moment.compiled("Cov(x, y)", sum_products, (mean[0], mean[1]), float(cross)),
         )
 
 

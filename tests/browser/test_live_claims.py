@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 from app.lesson.marks import marks
-from app.live_page.claims import MEASURED, SEPARATE, described_claim, is_measured, is_separate, poisson
+from app.live_page.claims import MEASURED, SEPARATE, described_claim, follows, is_measured, is_separate, poisson
 from app.live_page.document import _aimed
 from app.live_page.site import _is_live
 from lessons import headless
-from lessons.evidence import SNAPSHOTS
 from lessons.headless import live_result
 from lessons.lesson import Claim
 from lessons.library import find, load_all, load_outlines
 from lessons.measures import MEASURES
-from lessons.measures.base import Evidence
+from lessons.measures.base import MOMENTA, Evidence
 from samplers import jit
 from samplers.accumulate import Statistics, Sums
 from samplers.trace import Divergence, Trace
@@ -69,12 +68,12 @@ def followed_by(step, claims):
     """Of each lane the steps between two of its snapshots, and whether its draws are needed; None without either."""
     out = [None] * len(step.spec.runs())
     for claim in claims:
-        for lane, follows in zip(claim["lanes"], claim["follows"], strict=True):
-            if follows is not None:
+        for lane, needed in zip(claim["lanes"], claim["follows"], strict=True):
+            if needed is not None:
                 before = out[lane] or {"every": 0, "draws": False}
                 out[lane] = {
-                    "every": max(before["every"], follows["every"]),
-                    "draws": before["draws"] or bool(follows["moments"]),
+                    "every": max(before["every"], needed["every"]),
+                    "draws": before["draws"] or bool(needed["moments"]),
                 }
     return out
 
@@ -273,30 +272,26 @@ def test_another_description_of_sums_is_seen(browser_page, fault):
         for claim in claims:
             if fault == "lane":
                 claim["lanes"] = [1 - lane for lane in claim["lanes"]]
-            for follows in claim["follows"]:
-                if fault == "every" and follows["every"]:
-                    follows["every"] += 1
-                for moment in follows["moments"].values() if fault == "constants" else ():
+            for needed in claim["follows"]:
+                if fault == "every" and needed["every"]:
+                    needed["every"] += 1
+                for moment in needed["moments"].values() if fault == "constants" else ():
                     moment["constants"][0] += 1
 
     assert looked_at(browser_page, [circle_thermostats()], edit=edit)[0]
 
 
-def test_the_reduced_length_has_the_snapshots_of_the_labs_short_run():
+def test_snapshots_are_those_of_the_labs_short_run():
     """Of every claim of the course on momenta. Planted fault: those of the full length."""
-    seen = 0
-    for lesson in load_all([]).lessons.values():
-        for step in lesson.steps:
-            for place, claim in enumerate(step.claims):
-                if not (_is_live(step) and is_measured(step, claim)) or claim.measure.key not in (
-                    "temperature",
-                    "auxiliary",
-                ):
-                    continue
-                every, short = [
-                    described_claim(step, place)["follows"][0]["every"],
-                    step.quick_spec.runs()[claim.lane - 1].n_steps,
-                ]
-                assert every == max(short // SNAPSHOTS, 1) and short % every == 0
-                seen += every != max(step.spec.runs()[claim.lane - 1].n_steps // SNAPSHOTS, 1)
-    assert seen > 10
+    found = [
+        (follows(claim.make_measure(), spec.runs()[claim.lane - 1])["every"] for spec in (step.quick_spec, step.spec))
+        for lesson in load_all([]).lessons.values()
+        for step in lesson.steps
+        if _is_live(step)
+        for claim in step.claims
+        if claim.reduction is None and claim.make_measure().needs == MOMENTA
+    ]
+    lesson = find("circle", [])
+    described = described_claim(lesson.steps[0], 4)
+    assert described["first"] == 12_000 and described["follows"] == [{"every": 30, "moments": {}}]
+    assert len(found) > 20 and sum(short != full for short, full in found) > 10

@@ -1,4 +1,4 @@
-"""Claims on separate runs on a live page are those of the lab's short runs: ensembles, and a Gibbs sampler of known τ."""
+"""Claims on separate runs of a live page are those of the lab's short runs: ensembles, and Gibbs of known τ."""
 
 from dataclasses import replace
 from types import SimpleNamespace
