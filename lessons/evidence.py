@@ -17,6 +17,11 @@ Told = Callable[[int], None]
 """``told(how far)`` within one run."""
 
 
+def snapshot_interval(spec: RunSpec) -> int:
+    """Steps from one snapshot of the momenta to the next."""
+    return min(max(CHUNK // spec.n_chains, 1), max(spec.n_steps // SNAPSHOTS, 1))
+
+
 def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None) -> Evidence:
     """The whole run of ``spec``, with what the measures need. ``told(chain-steps made)`` is called after a chunk."""
     needs = set(needs)
@@ -25,7 +30,7 @@ def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None)
         return Evidence(Run(spec).trace())
     run = Run(spec, keep_draws=DRAWS in needs)
     size = max(CHUNK // spec.n_chains, 1)
-    each = min(size, max(spec.n_steps // SNAPSHOTS, 1)) if MOMENTA in needs else size
+    each = snapshot_interval(spec) if MOMENTA in needs else size
     snapshots = []
     for end, most in ((spec.burn_in, size), (spec.burn_in + spec.n_steps, each)):
         while run.steps < end and run.divergence is None:

@@ -179,6 +179,7 @@ COMPILED_FILES = (
     "engine.py",
     "gradients/*.py",
     "kernels/*.py",
+    "models/*.py",
     "models/*/*.py",
     "manifolds/*.py",
     "targets/*.py",

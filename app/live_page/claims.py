@@ -1,12 +1,14 @@
 """The data with which a live page checks a lesson's claims on its run: measures, goals, lengths and exact values."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
+from lessons.evidence import snapshot_interval
 from lessons.lesson import Claim, Step
-from lessons.measures.base import Evidence, Measure
+from lessons.measures.base import MOMENTA, OWN_RUN, Evidence, Measure
+from lessons.measures.expectation import Expectation
 from lessons.measures.kl import KL
 from samplers.accumulate import Statistics
 from samplers.diagnostics import divergence, ks
@@ -17,14 +19,30 @@ from samplers.wasm import description
 
 MEASURED = (
     "mean", "variance", "power", "probability", "quantile", "ks", "kl", "joint_kl", "tau", "cost", "rhat", "acceptance",
-    "clipped", "diverged",
+    "clipped", "diverged", "temperature", "auxiliary", "expectation",
 )  # fmt: skip
 """The measures that a live page computes, in ``measures.js``."""
+SEPARATE = ("ensemble_mean", "ensemble_variance", "ensemble_mgf", "scan_tau", "scan_cost")
+"""The measures that a live page computes from separate runs, in ``separate.js``."""
 
 
-def is_measured(claim: Claim) -> bool:
+def can_measure(measure: Measure, spec: RunSpec) -> bool:
+    """Whether a live page computes the measure of such a run while it moves."""
+    if isinstance(measure, Expectation) and measure.moment(spec.make_target()).sums is None:
+        return False
+    return measure.key in MEASURED
+
+
+def is_measured(step: Step, claim: Claim) -> bool:
     """Whether a live page checks the claim on its run."""
-    return claim.live and claim.measure.key in MEASURED
+    if claim.reduction is not None or step.spec is None:
+        return False
+    return can_measure(claim.make_measure(), step.spec.runs()[claim.lane - 1])
+
+
+def is_separate(claim: Claim) -> bool:
+    """Whether a live page checks the claim on separate runs."""
+    return claim.reduction is None and claim.measure.key in SEPARATE
 
 
 def described_claim(step: Step, place: int) -> dict[str, Any]:
@@ -33,6 +51,7 @@ def described_claim(step: Step, place: int) -> dict[str, Any]:
     assert step.spec is not None and step.quick_spec is not None
     measure, runs = claim.make_measure(), step.spec.runs()
     specs = [runs[number - 1] for number in claim.lanes]
+    quick = step.quick_spec.runs()
     first, full = (max(spec.runs()[n - 1].n_steps for n in claim.lanes) for spec in (step.quick_spec, step.spec))
     return {
         "place": place,
@@ -40,6 +59,7 @@ def described_claim(step: Step, place: int) -> dict[str, Any]:
         "lanes": [number - 1 for number in claim.lanes],
         "quantity": claim.quantity,
         "exact": [exact(measure, spec) for spec in specs],
+        "follows": [follows(measure, quick[number - 1]) for number in claim.lanes],
         "perRoot": per_root(measure),
         "times": [float(spec.make_sampler().time_per_step) for spec in specs],
         "cells": cells(measure, specs[0]),
@@ -50,13 +70,46 @@ def described_claim(step: Step, place: int) -> dict[str, Any]:
     }
 
 
+def described_separately(step: Step, place: int) -> dict[str, Any]:
+    """A claim on separate runs at reduced length as ``separate.js`` takes it, for the step's own target."""
+    claim = step.claims[place]
+    assert step.quick_spec is not None
+    measure, runs = claim.make_measure(), step.quick_spec.runs()
+    lanes = []
+    for number in claim.lanes:
+        run = description.of_run(runs[number - 1])
+        del run["target"]
+        lanes.append({"run": run, "exact": exact(measure, runs[number - 1])})
+    return {
+        "place": place, "measure": described_measure(measure), "lanes": lanes, "quantity": claim.quantity,
+        "goal": asdict(claim.quick_goal), "seeds": step.quick_seeds,
+    }  # fmt: skip
+
+
+def follows(measure: Measure, spec: RunSpec) -> dict[str, Any] | None:
+    """The sums that a measure needs in addition to the running statistics, as ``followed.js`` takes them; ``spec`` is
+    the run at reduced length, whose snapshots a longer run continues.
+    """
+    if measure.needs == MOMENTA:
+        return {"every": snapshot_interval(spec), "moments": {}}
+    if isinstance(measure, Expectation):
+        moment = measure.moment(spec.make_target())
+        found = {"sums": moment.sums.py_func.__name__, "constants": [float(x) for x in moment.constants]}
+        return {"every": 0, "moments": {str(measure.number): found}}
+    return None
+
+
 def exact(measure: Measure, spec: RunSpec) -> float | None:
     """A measure's value under the target distribution; None where it is unknown or depends on the draws."""
+    if measure.needs == OWN_RUN:
+        # Its run is the shortest one.
+        spec = replace(spec, n_chains=1, n_steps=1, thin=1)
     target = spec.make_target()
     statistics = Statistics.empty(target.columns, 1, target.dim, target.planar)
-    nothing = Trace(spec, target, statistics, None, 0, 0, 0, 0, 0.0, 0, 0, 0, None)
+    nothing = Trace(spec, target, statistics, np.zeros((1, 1, target.dim)), 0, 0, 0, 0, 0.0, 0, 0, 0, None)
+    momenta = np.zeros((1, 1, len(spec.make_sampler().auxiliary(target.sampled))))
     with np.errstate(all="ignore"):
-        found = measure.of(Evidence(nothing, np.zeros((1, 1, target.dim)))).exact
+        found = measure.of(Evidence(nothing, momenta)).exact
     return None if found is None or not np.isfinite(found) else float(found)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.lesson.prose import paper
 from app.live_page import recording, sweeping
-from app.live_page.claims import described_claim, is_measured, poisson
+from app.live_page.claims import described_claim, described_separately, is_measured, is_separate, poisson
 from app.state import AppState
 from lessons.claims import in_words
 from lessons.formulas import mathml
@@ -54,9 +54,11 @@ def specs(lesson: Lesson, states: Sequence[AppState | None]) -> list[RunSpec]:
 
 def _described_step(step: Step, state: AppState | None) -> dict[str, Any]:
     claims = [described_claim(step, i) for i in _live_claims(step, state is not None)]
+    separate = [described_separately(step, i) for i in _separate_claims(step, state is not None)]
     question = step.question
     return {
         "claims": claims,
+        "separate": separate,
         "sweep": sweeping.described(step, state.lane_titles())
         if state is not None and sweeping.is_possible(step)
         else None,
@@ -66,7 +68,12 @@ def _described_step(step: Step, state: AppState | None) -> dict[str, Any]:
 
 def _live_claims(step: Step, live: bool) -> list[int]:
     """The places of the claims that the page checks on its run."""
-    return [i for i, claim in enumerate(step.claims) if live and is_measured(claim)]
+    return [i for i, claim in enumerate(step.claims) if live and is_measured(step, claim)]
+
+
+def _separate_claims(step: Step, live: bool) -> list[int]:
+    """The places of the claims that the page checks on separate runs."""
+    return [i for i, claim in enumerate(step.claims) if live and is_separate(claim)]
 
 
 # --- the text --------------------------------------------------------------------------------------------------------
@@ -120,7 +127,11 @@ def _reply(option: int, said: str) -> str:
 def _claims(step: Step, live: bool, swept: bool) -> str:
     if not step.claims:
         return ""
-    here = {*_live_claims(step, live), *(sweeping.claims_of(step) if swept else ())}
+    here = {
+        *_live_claims(step, live),
+        *_separate_claims(step, live),
+        *(sweeping.claims_of(step) if swept else ()),
+    }
     how = "checked live" if _live_claims(step, live) else "from separate runs"
     items = "".join(
         f"<li>{sentence(claim.says)}{paper(claim, sentence)}<p class='mark' data-claim='{i}'>{_unmeasured(claim) if i not in here else ''}</p></li>"

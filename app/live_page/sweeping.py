@@ -9,14 +9,13 @@ from bokeh.models import Model
 
 from app.embedding import standalone
 from app.lesson.sweeping import SweepPicture
-from app.live_page.claims import MEASURED, cells, described_measure, exact, per_root
+from app.live_page.claims import can_measure, cells, described_measure, exact, follows, per_root
 from app.theme import DARK, LIGHT
 from lessons import sweep as sweeps
 from lessons.figures import axis_values, prepare
 from lessons.lesson import VALUE, Claim, Point, Step
 from lessons.measures import MEASURES
 from lessons.measures.base import Measure
-from lessons.measures.temperature import Temperature
 from samplers.spec import RunSpec
 from samplers.wasm import description
 
@@ -27,12 +26,12 @@ MOST_BYTES = 200_000
 def is_possible(step: Step) -> bool:
     """Whether a live page can make the runs of a step's sweep, which must all be on the step's own target."""
     sweep = step.sweep
-    if sweep is None or sweep.measure.key not in (*MEASURED, Temperature.key):
+    if sweep is None or any(axis.name.startswith("target.") for axis in sweep.axes):
         return False
-    if any(axis.name.startswith("target.") for axis in sweep.axes):
+    points, measure = _points(step), MEASURES[sweep.measure.key](**sweep.measure.values())
+    if not can_measure(measure, points[0].spec):
         return False
-    points = _points(step)
-    one = _point(points[0], MEASURES[sweep.measure.key](**sweep.measure.values()))
+    one = _point(points[0], measure)
     return len(points) * len(json.dumps(one)) <= MOST_BYTES
 
 
@@ -74,7 +73,6 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
             "measure": described_measure(measure),
             "quantity": step.sweep.quantity,
             "perRoot": per_root(measure),
-            "momenta": isinstance(measure, Temperature),
             "cells": cells(measure, points[0].spec),
             "claims": [_claim(step.claims[i], i) for i in claims_of(step)],
             "axis": axis, "values": values, "numeric": numeric, "log": log, "sizes": step.sweep.quantity != VALUE, "names": list(names),
@@ -129,6 +127,7 @@ def _point(point: Point, measure: Measure) -> dict[str, Any]:
         "values": dict(point.values),
         "run": run,
         "exact": exact(measure, point.spec),
+        "follows": follows(measure, point.spec),
         "time": float(point.spec.make_sampler().time_per_step),
     }
 

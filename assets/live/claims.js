@@ -14,8 +14,9 @@ const ROUNDING = 1e-9
 /** @typedef {{equals: number | null, exact: boolean, above: number | null, below: number | null, tolerance: number | null, relative: number | null, errors: number | null}} Goal */
 /** The result of a claim. `chance` is the possible effect of chance, where it is too large for a judgement.
  * @typedef {{measured: number, error: number | null, expected: string, allowed: number | null, passed: boolean, reason: string, chance: number | null}} Result */
-/** A claim; its lanes are counted from 0, each with its exact value and the time of its step.
- * @typedef {{place: number, measure: import("./measures.js").Measure, lanes: number[], quantity: string, exact: Array<number | null>, perRoot: number | null, times: number[],
+/** A claim; its lanes are counted from 0, each with its exact value, the sums that it needs, and the time of its step.
+ * @typedef {{place: number, measure: import("./measures.js").Measure, lanes: number[], quantity: string, exact: Array<number | null>,
+ *   follows: Array<import("./followed.js").Follows | null>, perRoot: number | null, times: number[],
  *   cells: Record<number, any>, goal: Goal, quick: Goal, first: number, full: number}} Claim */
 /** The lanes that run. @typedef {Array<{run: import("./run.js").Run, truth: import("./truth.js").Truth}>} Lanes */
 /** The result of a claim so far, in runs that continue.
@@ -173,7 +174,7 @@ export const markOf = (claim, found, same) => {
 /** Whether the claim's number exists for other settings: the file has exact values of its own target and times of its own
  * lanes only. @param {Claim} claim @param {Same} same */
 const isKnown = ({ measure, quantity: name }, { target, lanes }) =>
-  (target || !(measure.key === "kl" || name === "bias" || name === "relative_bias")) && (lanes || measure.values.unit !== "time")
+  (target || !(measure.key === "kl" || measure.key === "expectation" || name === "bias" || name === "relative_bias")) && (lanes || measure.values.unit !== "time")
 
 /** How the claims of a step stand, in a sentence. @param {Mark[]} found */
 export const summary = (found) => {
@@ -185,6 +186,12 @@ export const summary = (found) => {
   ]
   const said = counts.filter(([what, n]) => n || what === "met").map(([what, n]) => `${n} ${what}`)
   return found.length ? `Of ${found.length} claim${found.length > 1 ? "s" : ""} ${said.join(", ")}.` : ""
+}
+
+/** The mark of a claim on separate short runs. @param {number} place @param {Result} result @returns {Mark & {place: number}} */
+export const separateMark = (place, result) => {
+  const detail = `${detailOf(result)}, in a separate short run`
+  return result.passed ? { place, state: "holds", detail } : { place, state: "fails", detail: `${detail}. ${result.reason}` }
 }
 
 /** The live claims of a step, with their arrays in the engine's memory. */
@@ -208,6 +215,13 @@ export class Claims {
   }
 
   free() { this.engine.free(...this.held) }
+
+  /** Let a new run make the sums that the claims about its lane need. @param {number} lane @param {import("./run.js").Run} run */
+  follow(lane, run) {
+    const needed = this.claims.flatMap(({ lanes, follows }) => follows.filter((one, i) => one !== null && lanes[i] === lane))
+    const parts = /** @type {import("./followed.js").Follows[]} */ (needed)
+    if (parts.length) run.follow({ every: Math.max(...parts.map(({ every }) => every)), moments: Object.assign({}, ...parts.map(({ moments }) => moments)) })
+  }
 
   /** A mark for each claim, with its place in the step. @param {Lanes} records */
   marks(records) {

@@ -84,6 +84,9 @@ export class Engine {
   /** A generator with NumPy's stream of this seed, as a pointer. @param {number} seed @returns {number} */
   seeded(seed) { return this.exports.seeded(BigInt(seed)) }
 
+  /** A generator of a child of NumPy's SeedSequence(seed). @param {number} seed @param {number} child from 0 @returns {number} */
+  spawned(seed, child) { return this.exports.spawned(BigInt(seed), child) }
+
   /** The place of a compiled function in the table. @param {string} name */
   address(name) {
     const symbol = this.exports[name]

@@ -6,6 +6,7 @@ import { Engine, unzipped } from "./engine.js"
 import { fill } from "./ensembles.js"
 import { Lane } from "./lane.js"
 import { Run } from "./run.js"
+import { SeparateRuns } from "./separate.js"
 import { Sweep } from "./sweeps.js"
 import { VIEWS } from "./views.js"
 
@@ -17,7 +18,7 @@ const SHARE = 4
 const FIRST = 16
 const UNANSWERED = 2
 const CAPTIONS_MS = 500
-/** Milliseconds between two reports of a sweep. */
+/** Milliseconds between two reports of a sweep, or of separate runs. */
 const SWEEP_MS = 250
 
 export class Host {
@@ -87,8 +88,12 @@ export class Host {
     if (lanes.length !== this.records.length) this.scene = null
     for (const record of this.records) record.free()
     this.records = []
-    // @ts-ignore
-    for (const lane of lanes) this.records.push(new Lane(new Run(this.engine, this.constants, lane)))
+    lanes.forEach((lane, i) => {
+      // @ts-ignore
+      const run = new Run(this.engine, this.constants, lane)
+      this.claims?.follow(i, run)
+      this.records.push(new Lane(run))
+    })
     this.stopped.clear()
     this.renew()
   }
@@ -103,8 +108,9 @@ export class Host {
     this.renew()
   }
 
-  /** The claims of a new step, whose lanes are opened next. @param {{claims: any[], poisson: any, step: number}} message */
-  claim({ claims, poisson, step }) {
+  /** The claims of a new step, whose lanes are opened next; those on separate runs need its target.
+   * @param {{claims: any[], separate: any[], target: any, poisson: any, step: number}} message */
+  claim({ claims, separate, target, poisson, step }) {
     for (const record of this.records) record.free()
     this.records = []
     for (const one of Object.values(this.ensembles).flat()) one?.rest()
@@ -113,6 +119,9 @@ export class Host {
     this.claims?.free()
     // @ts-ignore
     this.claims = new Claims(this.engine, { claims, poisson, step })
+    this.separate?.end()
+    // @ts-ignore
+    this.separate = separate.length ? new SeparateRuns(this.engine, this.constants, target, separate) : undefined
   }
 
   /** Whether the run from now on is that of the claims. @param {{same: import("./claims.js").Same}} message */
@@ -152,6 +161,28 @@ export class Host {
     }, 0)
   }
 
+  /** Make the separate runs of the step's claims, once its lanes move. */
+  makeSeparateRuns() {
+    const { separate, claims } = this
+    if (!separate || separate.begun) return
+    separate.begun = true
+    let said = -Infinity
+    const goOn = () => setTimeout(() => {
+      if (this.separate !== separate) return
+      try {
+        const more = separate.go()
+        if (!more || performance.now() - said > SWEEP_MS) {
+          said = performance.now()
+          this.post({ type: "marks", marks: separate.marks(), step: claims?.step })
+        }
+        if (more) goOn()
+      } catch (error) {
+        this.post({ type: "failed", message: String(error instanceof Error ? error.message : error) })
+      }
+    }, 0)
+    goOn()
+  }
+
   /** Draw everything anew. */
   renew() {
     for (const view of Object.values(this.views)) view.data = structuredClone(view.first)
@@ -165,6 +196,7 @@ export class Host {
   /** @param {{playing?: boolean, speed?: number, hidden?: boolean}} message */
   pace({ playing = this.playing, speed = this.speed, hidden = this.hidden }) {
     Object.assign(this, { playing, speed, hidden })
+    if (playing) this.makeSeparateRuns()
     // The captions must belong to the frame that stays.
     this.saidAt = -Infinity
     this.drawOnce = true
@@ -173,6 +205,7 @@ export class Host {
 
   step() {
     this.single = 1
+    this.makeSeparateRuns()
     this.saidAt = -Infinity
     this.ask()
   }

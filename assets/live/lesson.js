@@ -7,7 +7,7 @@ import { SweepPart } from "./swept.js"
 
 const SKIPPED = 0
 
-/** @typedef {{claims: any[], question: {answer: number, options: number} | null, sweep: import("./swept.js").SweepGiven | null, recording: import("./recording.js").Recording | null}} LessonStep */
+/** @typedef {{claims: any[], separate: import("./separate.js").SeparateClaim[], question: {answer: number, options: number} | null, sweep: import("./swept.js").SweepGiven | null, recording: import("./recording.js").Recording | null}} LessonStep */
 /** @typedef {{key: string, steps: LessonStep[], poisson: any}} Given */
 
 /** @param {HTMLElement} line @param {import("./claims.js").Mark} mark */
@@ -50,7 +50,7 @@ export class LessonPage {
   get waiting() { return Boolean(this.step?.question) && !this.answers.has(this.number) }
 
   /** The step's claims as the host needs them. */
-  get claims() { return { claims: this.step?.claims ?? [], poisson: this.given?.poisson ?? null, step: this.number } }
+  get claims() { return { claims: this.step?.claims ?? [], separate: this.step?.separate ?? [], poisson: this.given?.poisson ?? null, step: this.number } }
 
   /** @param {HTMLElement} part */
   _listen(part) {
@@ -85,14 +85,15 @@ export class LessonPage {
     for (const sweep of this.sweeps.values()) sweep.stop()
     this._dress()
     this._forgetSweep()
+    this._await(this.step?.separate ?? [])
     this._note()
   }
 
   /** Mark the sweep's claims as not measured. */
-  _forgetSweep() {
-    const claims = this.step?.sweep?.given.claims ?? []
-    this.write(claims.map((/** @type {any} */ { place }) => ({ place, state: "elsewhere", detail: "" })), this.number)
-  }
+  _forgetSweep() { this._await(this.step?.sweep?.given.claims ?? []) }
+
+  /** Mark claims as not measured. @param {Array<{place: number}>} claims */
+  _await(claims) { this.write(claims.map(({ place }) => ({ place, state: "elsewhere", detail: "" })), this.number) }
 
   /** Draw what the host has measured of a sweep. @param {any} message */
   swept(message) {

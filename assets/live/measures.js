@@ -22,7 +22,7 @@ const total = (values) => {
 }
 
 /** The mean of the chains' numbers, and its standard error. @param {Float64Array} values @returns {Found} */
-const overChains = (values) => {
+export const overChains = (values) => {
   const n = values.length
   const value = total(values) / n
   const error = n < FEWEST ? null : Math.sqrt(total(values.map((x) => (x - value) ** 2)) / (n - 1)) / Math.sqrt(n)
@@ -150,6 +150,12 @@ const divergence = ({ engine }, reading, values) => {
 /** @param {number} value @returns {Found} */
 const alone = (value) => ({ value, error: null })
 
+/** The sums that the run makes for its claims. @param {import("./run.js").Run} run */
+const followedBy = ({ followed }) => /** @type {import("./followed.js").Followed} */ (followed)
+
+/** @param {Float64Array | null} values */
+const ofSnapshots = (values) => (values ? overChains(values) : alone(NaN))
+
 /** @param {number} x */
 const known = (x) => (Number.isFinite(x) ? x : null)
 
@@ -199,6 +205,9 @@ export const MEASURES = {
   },
   acceptance: ({ run }) => alone(run.acceptance),
   clipped: ({ run }) => alone(run.clipped),
+  temperature: ({ run }) => ofSnapshots(followedBy(run).temperature()),
+  auxiliary: ({ run }, { component, order }) => ofSnapshots(followedBy(run).auxiliary(component, order)),
+  expectation: ({ run }, { number }) => overChains(followedBy(run).expectation(number)),
   diverged: ({ run }) => alone(Number(run.divergence !== null)),
 }
 

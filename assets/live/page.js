@@ -638,6 +638,7 @@ const write = ({ items, marks, step, sequence }) => {
 const hear = (message) => {
   if (message.type === "frame") draw(message)
   else if (message.type === "text") write(message)
+  else if (message.type === "marks") lesson.write(message.marks, message.step)
   else if (message.type === "swept") lesson.swept(message)
   else if (message.type === "diverged") say(message.message)
   else if (message.type === "changed") follow(message)
@@ -937,7 +938,7 @@ const show = (to, linked = false) => change(async () => {
   chosen = first()
   const refused = linked ? readFragment() : []
   lesson.show(to + 1)
-  tell({ type: "claim", ...lesson.claims })
+  tell({ type: "claim", ...lesson.claims, target: page.target.base })
   document.querySelectorAll("[data-step]").forEach((part) => {
     /** @type {HTMLElement} */ (part).hidden = Number(/** @type {HTMLElement} */ (part).dataset.step) !== to + 1
   })

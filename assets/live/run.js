@@ -1,6 +1,7 @@
 // A run of one lane in the WebAssembly host: the same order of operations as in samplers/engine.py, and so the same draws.
 
 import { numbersOf } from "./engine.js"
+import { Followed } from "./followed.js"
 import { general } from "./format.js"
 
 export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
@@ -41,6 +42,8 @@ export class Run {
     this.pending = [...(description.changes ?? [])]
     /** The last of them that was made. @type {any} */
     this.changed = null
+    /** Sums that claims need. @type {Followed | null} */
+    this.followed = null
     const { n_chains: n, start, momentum, seed, keep = 0 } = description
     this._aim(description.target)
     this._estimateBy(description.gradient)
@@ -54,14 +57,21 @@ export class Run {
     if (description.velocity && this.sampler.momentum === KEPT_MOMENTUM) this._throw(this._white(Float64Array.from(description.velocity)))
     this._put("last_gradient", engine.zeros([n, dim]))
     this._put("counts", engine.zeros([constants.COUNTS]))
-    this._put("kept", engine.zeros([n, keep, dim]))
+    this.keep(keep)
     this._put("kept_clock", engine.zeros([3], "i8"))
     engine.integers(this.arrays.kept_clock).set([0n, BigInt(description.thin), 1n])
     this._refuse()
     this._lookAtStart()
   }
 
+  /** Let the compiled loop keep this many draws of each chain. @param {number} most */
+  keep(most) { this._put("kept", this.engine.zeros([this.description.n_chains, most, this.target.dim])) }
+
+  /** From now on, make these sums too. @param {import("./followed.js").Follows} follows */
+  follow(follows) { this.followed = new Followed(this, follows) }
+
   free() {
+    this.followed?.free()
     this.engine.free(...Object.values(this.arrays), ...Object.values(this.sums))
     this.engine.exports.free(this.rng)
     this.arrays = this.sums = {}
@@ -268,8 +278,11 @@ export class Run {
         this.changed = this.pending.shift()
         this.change(this.changed)
       }
-      const stops = [goal, ...(this.steps < burnIn ? [burnIn] : []), ...this.pending.slice(0, 1).map(({ step }) => step)]
+      const stops = [goal, ...this.pending.slice(0, 1).map(({ step }) => step)]
+      if (this.steps < burnIn) stops.push(burnIn)
+      else if (this.followed) stops.push(this.followed.next)
       this._advance(Math.min(...stops) - this.steps)
+      this.followed?.look()
     }
   }
 
@@ -299,6 +312,7 @@ export class Run {
     clock.set([0n, 0n, 1n, written])
     engine.view(this.arrays.counts).fill(0)
     this.countedFrom = this.steps
+    this.followed?.restart()
   }
 
   /** Continue from here with new parameters of the sampler or the gradient, or with a new target, whose new chains begin at

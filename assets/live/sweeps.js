@@ -1,7 +1,7 @@
 // The sweep of a step: its points at reduced length, one after the other, and the claims about them, as in
 // lessons/sweep.py.
 
-import { detailOf, judge, mean, quantity } from "./claims.js"
+import { judge, mean, quantity, separateMark } from "./claims.js"
 import { measured } from "./measures.js"
 import { Run } from "./run.js"
 import { Truth } from "./truth.js"
@@ -10,38 +10,21 @@ import { Truth } from "./truth.js"
 const SLICE = 25
 /** Steps of a run's first part, before the time of a step is known. */
 const FIRST = 16
-/** Snapshots of the momenta in a run. */
-const SNAPSHOTS = 400
 /** The fewest points for a label with a slope. */
 const FEWEST = 3
 const TROUBLE = "Some of the sweep's runs do not determine this number: they blew up, or are too short."
 
 /** @typedef {import("./claims.js").Estimate} Estimate */
 /** One lane with values on the sweep's axes. `time` is the time of a step.
- * @typedef {{lane: number, values: Record<string, any>, run: any, exact: number | null, time: number}} Point */
+ * @typedef {{lane: number, values: Record<string, any>, run: any, exact: number | null, follows: import("./followed.js").Follows | null, time: number}} Point */
 /** @typedef {{place: number, lanes: number[], quantity: string, reduction: string, where: Record<string, any>, goal: import("./claims.js").Goal}} SweptClaim */
 /** `log` and `numeric` describe the drawn axis; with `sizes`, the absolute value of a bias is drawn.
- * @typedef {{points: Point[], seeds: number, measure: import("./measures.js").Measure, quantity: string, perRoot: number | null, momenta: boolean, cells: Record<number, any>,
+ * @typedef {{points: Point[], seeds: number, measure: import("./measures.js").Measure, quantity: string, perRoot: number | null, cells: Record<number, any>,
  *   claims: SweptClaim[], axis: string, values: any[], numeric: boolean, log: boolean, sizes: boolean, names: string[]}} Given */
 /** One point of the sweep with its seeds. @typedef {{lane: number, values: Record<string, any>, seeds: Estimate[]}} Row */
 /** The numbers of a lane along one axis. @typedef {{at: any, middle: Estimate, low: number, high: number}} Place */
 
 const NONE = { value: NaN, error: null, exact: null }
-
-/** The mean of ‖v‖²/m over snapshots, and its standard error over the chains. @param {Float64Array[]} snapshots @param {Run} run */
-const temperature = (snapshots, run) => {
-  if (!snapshots.length) return { value: NaN, error: null }
-  const [n, width] = run.arrays.momentum.shape
-  const { dim, manifold_dim: m } = run.target
-  const values = Array.from({ length: n }, (_, c) => {
-    let sum = 0
-    for (const momenta of snapshots) for (let i = 0; i < dim; i++) sum += momenta[c * width + i] ** 2
-    return sum / snapshots.length / m
-  })
-  const value = values.reduce((a, b) => a + b, 0) / n
-  const spread = Math.sqrt(values.reduce((sum, x) => sum + (x - value) ** 2, 0) / (n - 1) / n)
-  return { value, error: n >= 8 ? spread : null }
-}
 
 export class Sweep {
   /** @param {import("./engine.js").Engine} engine @param {Record<string, number>} constants @param {any} target
@@ -91,28 +74,25 @@ export class Sweep {
 
   /** @param {Point} point @param {number} i which of the seeds @returns {Generator<undefined, Estimate, unknown>} */
   *_measure(point, i) {
-    const { measure, quantity: name, momenta, perRoot, cells } = this.given
+    const { measure, quantity: name, perRoot, cells } = this.given
     const { engine, constants, target, truth, poisson } = this
     const run = new Run(engine, constants, { ...point.run, target, seed: (point.run.seed + i) % 2 ** 32 })
     try {
+      if (point.follows) run.follow(point.follows)
       const { burn_in: burnIn, n_steps: steps } = point.run
-      const snapshots = []
-      const each = momenta ? Math.max(Math.floor(steps / SNAPSHOTS), 1) : Infinity
       let chunk = FIRST
       while (run.steps < burnIn + steps && !run.divergence) {
         const began = performance.now()
-        const counting = run.steps >= burnIn
-        const made = Math.min(chunk, (counting ? burnIn + steps : burnIn) - run.steps, counting ? each - ((run.steps - burnIn) % each) : Infinity)
+        const made = Math.min(chunk, (run.steps >= burnIn ? burnIn + steps : burnIn) - run.steps)
         run.advance(made)
-        if (momenta && run.steps > burnIn && !run.divergence && ((run.steps - burnIn) % each === 0 || run.steps === burnIn + steps))
-          snapshots.push(engine.view(run.arrays.momentum).slice())
         chunk = Math.max(FIRST, Math.min(2 * chunk, Math.round((made * SLICE) / 4 / Math.max(performance.now() - began, 0.01))))
         this.share = run.steps / (burnIn + steps)
         yield
       }
+      run.followed?.snapshot()
       const unpacked = Object.fromEntries(Object.entries(cells).map(([column, arrays]) =>
         [column, Object.fromEntries(Object.entries(arrays).map(([key, packed]) => [key, engine.unpack(/** @type {any} */ (packed))]))]))
-      const found = momenta ? !run.divergence && run.nSteps && temperature(snapshots, run) : measured(measure, { run, truth, time: point.time, cells: unpacked, poisson })
+      const found = measured(measure, { run, truth, time: point.time, cells: unpacked, poisson })
       for (const arrays of Object.values(unpacked)) engine.free(...Object.values(arrays))
       if (!found) return NONE
       const exact = perRoot === null ? point.exact : perRoot / Math.sqrt(run.nDraws)
@@ -132,9 +112,7 @@ export class Sweep {
       if (!this.ended || this.done < this.total) return { place: claim.place, state: "running", detail: `${Math.round(100 * this.far)}% of the step's own runs` }
       const [lane, other] = claim.lanes.map((number) => reduced(claim, this.rows, number))
       const seeds = lane.map((estimate, i) => quantity(claim.quantity, estimate, other ? other[i] : null))
-      const result = judge(claim.goal, seeds, TROUBLE)
-      const detail = `${detailOf(result)}, in a separate short run`
-      return result.passed ? { place: claim.place, state: "holds", detail } : { place: claim.place, state: "fails", detail: `${detail}. ${result.reason}` }
+      return separateMark(claim.place, judge(claim.goal, seeds, TROUBLE))
     })
   }
 

@@ -3,6 +3,7 @@
 from lessons.measures.base import DRAWS, Estimate, Evidence, Measure, spread
 from samplers.parameters import Count, SpecError
 from samplers.spec import RunSpec
+from samplers.targets.base import Moment, Target
 
 
 class Expectation(Measure):
@@ -12,6 +13,10 @@ class Expectation(Measure):
     title = "Expectation"
     needs = DRAWS
     number = Count(1, bounds=(1, 400), label="Number", doc="Which of the target's moments, counted from 1.")
+
+    def moment(self, target: Target) -> Moment:
+        """The target's moment."""
+        return target.moments[int(self.number) - 1]
 
     def check(self, spec: RunSpec) -> None:
         target = spec.make_target()
@@ -27,7 +32,7 @@ class Expectation(Measure):
 
     def of(self, lane: Evidence) -> Estimate:
         target = lane.trace.target
-        moment = target.moments[int(self.number) - 1]
+        moment = self.moment(target)
         assert lane.trace.draws is not None
         values = moment.function(target.values(lane.trace.draws)).mean(axis=1)
         return Estimate(float(values.mean()), spread(values), moment.exact)

@@ -4,7 +4,8 @@ import numpy as np
 
 from lessons.measures.base import OWN_RUN, Estimate, Evidence, Measure, spread
 from samplers import jit
-from samplers.models.batch_size import exact_tau, gaussian_scan, tau_int
+from samplers.diagnostics import convergence
+from samplers.models.batch_size import exact_tau, scan_chain
 from samplers.parameters import Count, Real, SpecError
 from samplers.spec import RunSpec
 
@@ -32,16 +33,12 @@ class ScanTau(Measure):
 
     def of(self, lane: Evidence) -> Estimate:
         spec, n, variance = lane.trace.spec, int(self.n_data), float(self.sd) ** 2
-        jit.prepare([gaussian_scan])
-        values = []
+        jit.prepare([scan_chain])
+        values, out = [], np.empty(spec.n_steps)
         for chain in np.random.SeedSequence(spec.seed).spawn(spec.n_chains):
             rng = np.random.Generator(np.random.SFC64(chain))
-            x = rng.standard_normal(n) * np.sqrt(1 + variance)
-            theta = x.mean() + np.sqrt((1 + variance) / n) * rng.standard_normal()
-            z = (variance * theta + x) / (1 + variance) + np.sqrt(variance / (1 + variance)) * rng.standard_normal(n)
-            out = np.empty(spec.n_steps)
-            gaussian_scan(rng, x, z, variance, int(self.batch_size), out)
-            values.append(tau_int(out))
+            scan_chain(rng, variance, int(self.batch_size), np.empty(n), np.empty(n), out)
+            values.append(convergence.tau_of_mean(out))
         exact = float(exact_tau(int(self.batch_size), n, variance))
         return Estimate(float(np.mean(values)), spread(np.array(values)), exact)
 

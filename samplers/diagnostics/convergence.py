@@ -16,6 +16,8 @@ TAIL_PROBABILITY = 0.05
 """The tail ESS is the smaller one of the 5 % and the 95 % quantile's."""
 REASONS = ("", "no draws yet", "too few draws yet", "draws are not finite", "the chains stand still", "all chains are the same")  # fmt: skip
 """Why there are no diagnostics, by the number that :func:`refused` returns."""
+ENOUGH = 50.0
+"""Effective draws that a τ needs: then it is known to about a third."""
 WORK = 5
 """Rows of numbers as long as all draws that :func:`summarise` works in."""
 
@@ -284,6 +286,21 @@ def summarise(history, kept, k, work, order, out):
     return 0
 
 
+@jit.reading(jit.float64(jit.vector, jit.vector, jit.vector))
+def mean_tau(draws, work, rho):
+    """τ of one chain's draws (n,), n over the ESS of its mean and at least 1; infinity below ENOUGH effective draws.
+
+    The halves of the chain count as two. work and rho (n,) are overwritten.
+    """
+    n = draws.shape[0]
+    half = n // 2
+    for t in range(half):
+        work[t] = draws[t]
+        work[half + t] = draws[n - half + t]
+    size = effective_size(work, 2, half, rho) if half > 1 else 0.0
+    return max(n / size, 1.0) if size >= ENOUGH else np.inf
+
+
 class Convergence(NamedTuple):
     """How well the chains agree. A value that the draws cannot give is nan."""
 
@@ -315,6 +332,12 @@ def summary(history: Array, column: int) -> Convergence:
     out = np.empty(3)
     summarise(draws, draws.shape[1], 0, np.empty((WORK, draws.size)), np.empty((2, draws.size), dtype=np.int64), out)
     return Convergence(*out.tolist())
+
+
+def tau_of_mean(draws: Array) -> float:
+    """:func:`mean_tau` of one chain's draws (n,)."""
+    jit.prepare([mean_tau])
+    return mean_tau(np.ascontiguousarray(draws, dtype=np.float64), np.empty(len(draws)), np.empty(len(draws)))
 
 
 def _of_column(history: Array, column: int) -> Array:

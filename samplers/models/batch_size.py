@@ -149,12 +149,9 @@ def exact_best(n_data: int, variance: float, local: float, overall: float) -> fl
     return float(np.sqrt(2 * variance * n_data * overall / local))
 
 
-@jit.loop(types.void(jit.rng_type, jit.vector, jit.vector, types.float64, types.int64, jit.vector))
-def gaussian_scan(rng, x, z, variance, batch_size, out):
-    """Minibatch Gibbs where all is known: θ flat, z_i | θ ~ N(θ, 1), x_i | z_i ~ N(z_i, s²).
-
-    A step draws ``batch_size`` different z_i, chosen at random, and then θ given all z. ``out`` (steps,) are the θ.
-    """
+@jit.helper
+def scan(rng, x, z, variance, batch_size, out):
+    """The steps of :func:`gaussian_scan`."""
     n = len(x)
     order = np.arange(n)
     total = z.sum()
@@ -171,3 +168,28 @@ def gaussian_scan(rng, x, z, variance, batch_size, out):
             z[i] = fresh
         theta = total / n + rng.standard_normal() / np.sqrt(n)
         out[t] = theta
+
+
+@jit.loop(types.void(jit.rng_type, jit.vector, jit.vector, types.float64, types.int64, jit.vector))
+def gaussian_scan(rng, x, z, variance, batch_size, out):
+    """Minibatch Gibbs where all is known: θ flat, z_i | θ ~ N(θ, 1), x_i | z_i ~ N(z_i, s²).
+
+    A step draws ``batch_size`` different z_i, chosen at random, and then θ given all z. ``out`` (steps,) are the θ.
+    """
+    scan(rng, x, z, variance, batch_size, out)
+
+
+@jit.loop(types.void(jit.rng_type, types.float64, types.int64, jit.vector, jit.vector, jit.vector))
+def scan_chain(rng, variance, batch_size, x, z, out):
+    """The θ of :func:`gaussian_scan`, out (steps,), from an exact draw, on data of the chain's own: x and z (N,) are
+    overwritten.
+    """
+    n = len(x)
+    theta = 0.0
+    for i in range(n):
+        x[i] = np.sqrt(1 + variance) * rng.standard_normal()
+        theta += x[i] / n
+    theta += np.sqrt((1 + variance) / n) * rng.standard_normal()
+    for i in range(n):
+        z[i] = (variance * theta + x[i]) / (1 + variance) + np.sqrt(variance / (1 + variance)) * rng.standard_normal()
+    scan(rng, x, z, variance, batch_size, out)

@@ -8,7 +8,7 @@ answer: CDF, moments and an i.i.d. sampler. A new target is one file with a subc
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -161,6 +161,14 @@ class Moment:
     function: Callable[[Array], Array]
     """Takes values (..., columns) and returns (...)."""
     exact: float
+    sums: Any = None
+    """The function in :mod:`samplers.targets.expectations`, with its constants; None where it is not compiled."""
+    constants: tuple[float, ...] = ()
+
+    @classmethod
+    def compiled(cls, name: str, sums: Any, constants: tuple[float, ...], exact: float) -> "Moment":
+        """The expectation of a compiled function."""
+        return cls(name, partial(_values_of, sums, constants), exact, sums, constants)
 
 
 @dataclass(frozen=True)
@@ -514,6 +522,15 @@ class ByTarget(Generic[Key, Found]):
             kept[key] = found
             return found
         return kept[key]
+
+
+def _values_of(sums: Any, constants: tuple[float, ...], values: Array) -> Array:
+    """A compiled function at values (..., columns): the sum over one draw of each of so many chains."""
+    jit.prepare([sums])
+    columns = np.array(np.moveaxis(values, -1, 0), dtype=np.float64, order="C").reshape(values.shape[-1], 1, -1)
+    out = np.zeros(columns.shape[2])
+    sums(columns, 1, np.array(constants, dtype=np.float64), out)
+    return out.reshape(values.shape[:-1])
 
 
 def _power(k: int, centre: float, order: int) -> Callable[[Array], Array]:

@@ -11,6 +11,7 @@ from samplers import jit
 from samplers.manifolds import Manifold, Sphere
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
+from samplers.targets.expectations import sum_products
 from samplers.targets.quadrature import density_cdf, integrate
 
 # The packed parameters: a (3), then for the exact draws b and, with the smallest a taken away, 1 + 2a/b (3).
@@ -121,7 +122,7 @@ class Bingham(Target):
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        return (*super().moments, Moment("Cov(x, y)", lambda v: v[..., 0] * v[..., 1], 0.0))
+        return (*super().moments, Moment.compiled("Cov(x, y)", sum_products, (0.0, 0.0), 0.0))
 
     tried_at = ({"concentration": -50.0, "asymmetry": 0.0}, {"concentration": 50.0, "asymmetry": 20.0})
     drawn_at = {"concentration": 2.0, "asymmetry": 0.8}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from samplers import jit
 from samplers.parameters import Real
 from samplers.targets.base import Array, Column, Moment, Target
+from samplers.targets.expectations import sum_products
 
 
 @jit.potential
@@ -87,7 +88,7 @@ class CorrelatedGaussian(Target):
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        cross = Moment("Cov(θ₁, θ₂)", lambda v: v[..., 0] * v[..., 1], self.rho * self.sd1 * self.sd2)
+        cross = Moment.compiled("Cov(θ₁, θ₂)", sum_products, (0.0, 0.0), self.rho * self.sd1 * self.sd2)
         return (*super().moments, cross)
 
     tried_at = ({"rho": 0.99, "sd1": 0.1, "sd2": 10.0}, {"rho": -0.99, "sd1": 2.0, "sd2": 0.5})

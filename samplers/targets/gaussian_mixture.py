@@ -10,6 +10,7 @@ from scipy import special
 from samplers import jit
 from samplers.parameters import Count, Real, RealVector, SpecError
 from samplers.targets.base import Array, Column, Moment, Target
+from samplers.targets.expectations import sum_products
 
 # The packed parameters: the number of modes, their standard deviation, then weight, x and y of each mode.
 _FIRST = 2
@@ -160,7 +161,7 @@ class GaussianMixture(Target):
         w, m = self.weights, self.centres
         mean = w @ m
         exact = float(w @ ((m[:, 0] - mean[0]) * (m[:, 1] - mean[1])))
-        cross = Moment("Cov(θ₁, θ₂)", lambda v: (v[..., 0] - mean[0]) * (v[..., 1] - mean[1]), exact)
+        cross = Moment.compiled("Cov(θ₁, θ₂)", sum_products, (mean[0], mean[1]), exact)
         return (*super().moments, cross)
 
     tried_at = (

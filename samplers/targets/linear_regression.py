@@ -10,6 +10,7 @@ from samplers import jit
 from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
+from samplers.targets.expectations import sum_products
 
 # The packed parameters: σ², τ², the mean and the Cholesky factor of the posterior's covariance, how many data there
 # are, and of each x₁, x₂, y.
@@ -165,7 +166,7 @@ class LinearRegression(Target):
     @property
     def moments(self) -> tuple[Moment, ...]:
         one, two = self.mean
-        cross = Moment("Cov(θ₁, θ₂)", lambda v: (v[..., 0] - one) * (v[..., 1] - two), float(self.covariance[0, 1]))
+        cross = Moment.compiled("Cov(θ₁, θ₂)", sum_products, (one, two), float(self.covariance[0, 1]))
         return (*super().moments, cross)
 
     tried_at = (

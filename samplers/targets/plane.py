@@ -9,6 +9,7 @@ import numpy as np
 from samplers import jit
 from samplers.targets.base import Array, Column, Moment, Target
 from samplers.targets.bfgs import bfgs
+from samplers.targets.expectations import sum_products
 from samplers.targets.quadrature import rule, rule_cdf
 
 # The first packed parameters: the log of the envelope's height, the mode, the factor of the envelope's scale.
@@ -113,7 +114,7 @@ class LogConcave(Target):
     @property
     def moments(self) -> tuple[Moment, ...]:
         (one, two), cross = (column.mean for column in self.columns), self._answers[2]
-        return (*super().moments, Moment("Cov(θ₁, θ₂)", lambda v: (v[..., 0] - one) * (v[..., 1] - two), cross))
+        return (*super().moments, Moment.compiled("Cov(θ₁, θ₂)", sum_products, (one, two), cross))
 
     @cached_property
     def _answers(self) -> tuple[tuple[Column, ...], float, float]:

@@ -10,6 +10,7 @@ from samplers.manifolds import Manifold, Simplex
 from samplers.parameters import Count, CountVector, Real, SpecError
 from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
 from samplers.targets.dirichlet import share
+from samplers.targets.expectations import sum_products
 
 # The packed parameters: a, the shapes of the Dirichlet distribution, one for each coordinate.
 
@@ -117,7 +118,7 @@ class SphereDirichlet(Target):
         )
         return (
             *super().moments,
-            Moment("E ω₁ω₂", lambda v: v[..., 0] * v[..., 1], a[0] * a[1] / (total * (total + 1))),
+            Moment.compiled("E ω₁ω₂", sum_products, (0.0, 0.0), a[0] * a[1] / (total * (total + 1))),
             Moment(f"E √ω{self.dimension}", partial(_root, of=self.dimension - 1), float(root[-1])),
         )
 

@@ -12,6 +12,7 @@ from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
 from samplers.targets.bfgs import bfgs
+from samplers.targets.expectations import sum_products
 from samplers.targets.quadrature import rule, rule_cdf
 
 # The packed parameters: σ², 1/σ₁², 1/σ₂², how many data, the log of the envelope's height; of each of its two halves
@@ -287,7 +288,7 @@ class TiedMeans(Target):
         one, two = (column.mean for column in columns)
         return (
             *super().moments,
-            Moment("Cov(θ₁, θ₂)", lambda v: (v[..., 0] - one) * (v[..., 1] - two), cross),
+            Moment.compiled("Cov(θ₁, θ₂)", sum_products, (one, two), cross),
             Moment("P(θ₂ > 0)", lambda v: (v[..., 1] > 0).astype(float), weight),
         )
 

@@ -10,6 +10,7 @@ from samplers import jit
 from samplers.manifolds import Manifold, Sphere
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
+from samplers.targets.expectations import sum_products, sum_waves
 from samplers.targets.quadrature import density_cdf, integrate
 
 # The packed parameters: the number of components, then of each its weight, the log of weight × normaliser, κ and μ (d).
@@ -198,9 +199,9 @@ class OnCircle(MisesFisher):
 
         return (
             *super().moments,
-            Moment("E cos φ", lambda v: np.cos(v[..., 0]), expected(1, 0.0)),
-            Moment("E sin φ", lambda v: np.sin(v[..., 0]), expected(1, np.pi / 2)),
-            Moment("E cos 2φ", lambda v: np.cos(2 * v[..., 0]), expected(2, 0.0)),
+            Moment.compiled("E cos φ", sum_waves, (1.0, 0.0), expected(1, 0.0)),
+            Moment.compiled("E sin φ", sum_waves, (1.0, np.pi / 2), expected(1, np.pi / 2)),
+            Moment.compiled("E cos 2φ", sum_waves, (2.0, 0.0), expected(2, 0.0)),
         )
 
 
@@ -239,7 +240,7 @@ class OnSphere(MisesFisher):
         cross = (w * (second - (1 - second) / 2)) @ (mu[:, 0] * mu[:, 1]) - mean[0] * mean[1]
         return (
             *super().moments,
-            Moment("Cov(x, y)", lambda v: (v[..., 0] - mean[0]) * (v[..., 1] - mean[1]), float(cross)),
+            Moment.compiled("Cov(x, y)", sum_products, (mean[0], mean[1]), float(cross)),
         )
 
 

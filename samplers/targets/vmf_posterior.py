@@ -13,6 +13,7 @@ from samplers.manifolds import Manifold, Spheres
 from samplers.needs import DATA
 from samplers.parameters import Count, Real
 from samplers.targets.base import MANIFOLD, Array, Column, FirstSteps, Moment, Target
+from samplers.targets.expectations import sum_ordered, sum_products
 
 # The packed parameters: κ, half the box's width, its cells on a side, the lowest U, how many data there are, the data.
 _KAPPA, _EXTENT, _CELLS, _LOWEST, _ITEMS, _FIRST = range(6)
@@ -266,8 +267,8 @@ class MisesPosterior(Target):
         cross = float((grid - means[0]) @ self._mass @ (grid - means[1]))
         return (
             *super().moments,
-            Moment("Cov(v₁, v₂)", lambda v: (v[..., 0] - means[0]) * (v[..., 1] - means[1]), cross),
-            Moment("P(v₁ < v₂)", lambda v: (v[..., 0] < v[..., 1]).astype(float), self.mode_weight),
+            Moment.compiled("Cov(v₁, v₂)", sum_products, (means[0], means[1]), cross),
+            Moment.compiled("P(v₁ < v₂)", sum_ordered, (), self.mode_weight),
         )
 
     @cached_property

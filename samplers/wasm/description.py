@@ -22,8 +22,10 @@ from samplers.kernels import Sampler
 from samplers.kernels.base import KEPT
 from samplers.kernels.kicks import Moving
 from samplers.lent import Lent
+from samplers.models.batch_size import scan_chain
 from samplers.needs import MODE
 from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
+from samplers.targets import expectations
 from samplers.targets.base import Target
 from samplers.trace import Divergence
 
@@ -34,10 +36,11 @@ READINGS = {
         convergence.summarise, accumulate.pick, accumulate.chain_means, accumulate.mean,
         moments.cir_means, moments.scir_variances, moments.scir_variances_cv, moments.geometric_ou_moments, moments.cir_mgfs,
         moments.scir_mgfs_expected, moments.spread_of_chains, moments.add_batch, moments.mean_of_batches, moments.add_exponentials,
-        moments.mean_of_exponentials,
+        moments.mean_of_exponentials, expectations.sum_waves, expectations.sum_products, expectations.sum_ordered,
+        convergence.mean_tau, scan_chain,
     )
 }  # fmt: skip
-"""The readings of running statistics and of ensembles that the host calls, by their names."""
+"""The readings of running statistics, draws and ensembles that the host calls, and a Gibbs sampler, by their names."""
 STEP, STEP_SIZE = "{step}", "{step_size}"
 """Placeholders in a sentence for the number of a step, and for the sampler's step size."""
 

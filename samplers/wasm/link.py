@@ -16,7 +16,7 @@ from typing import Any
 from samplers.wasm.objects import objects
 
 RUNTIME = Path(__file__).with_name("runtime.c")
-EXPORTS = ("malloc", "free", "seeded", "generator_functions")
+EXPORTS = ("malloc", "free", "seeded", "spawned", "generator_functions")
 """The runtime's functions that the page calls; each compiled function's address is exported under its name."""
 MISSING = 'Live pages need a linker: pip install "sgmcmc-lab[live]"'
 

@@ -164,7 +164,8 @@ static uint32_t mixed(uint32_t x, uint32_t y) {
   return out ^ (out >> 16);
 }
 
-SFC64 *seeded(uint64_t seed) {
+/* With a child's number, as of SeedSequence.spawn; NULL without. */
+static SFC64 *sequence(uint64_t seed, const uint32_t *child) {
   SFC64 *s = malloc(sizeof(SFC64));
   uint32_t pool[4], words[6], constant = 0x43b0d7e5u;
   const uint32_t entropy[4] = {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0};
@@ -173,6 +174,7 @@ SFC64 *seeded(uint64_t seed) {
   for (int from = 0; from < 4; from++)
     for (int to = 0; to < 4; to++)
       if (from != to) pool[to] = mixed(pool[to], hashed(pool[from], &constant, 0x931e8875u));
+  for (int to = 0; child && to < 4; to++) pool[to] = mixed(pool[to], hashed(*child, &constant, 0x931e8875u));
   constant = 0x8b51f9ddu;
   for (int i = 0; i < 6; i++) words[i] = hashed(pool[i % 4], &constant, 0x58f38dedu);
   s->a = words[0] | (uint64_t)words[1] << 32;
@@ -183,3 +185,6 @@ SFC64 *seeded(uint64_t seed) {
   for (int i = 0; i < 12; i++) next_uint64((int64_t)(uintptr_t)s);
   return s;
 }
+
+SFC64 *seeded(uint64_t seed) { return sequence(seed, 0); }
+SFC64 *spawned(uint64_t seed, uint32_t child) { return sequence(seed, &child); }

@@ -3,6 +3,7 @@
 import { Claims, liveResult, markOf } from "./claims.js"
 import { Engine } from "./engine.js"
 import { Run } from "./run.js"
+import { SeparateRuns } from "./separate.js"
 import { Sweep } from "./sweeps.js"
 import { Truth } from "./truth.js"
 
@@ -89,12 +90,41 @@ async function* streams({ module, signatures, seeds, n }) {
     })
 }
 
-/** What claims say of the runs of a step after so many steps, and what the runs hold then. */
+/** The first numbers of 64 bits of the first n children of a seed, as texts. */
+async function* children({ module, signatures, seed, n }) {
+  const engine = await engineOf(module, signatures)
+  const next = engine.exports.__indirect_function_table.get(Number(engine.generator[0]))
+  for (let child = 0; child < n; child++) {
+    const rng = BigInt(engine.spawned(seed, child))
+    yield Array.from({ length: 4 }, () => String(BigInt.asUintN(64, next(rng))))
+  }
+}
+
+/** A run's draws, and its auxiliary variables after every so many counted steps; 0: none. */
+function recorded(engine, constants, lane, { every, draws }, length) {
+  const { burn_in: burnIn, thin, n_chains: n } = lane
+  const run = new Run(engine, constants, { ...lane, keep: draws ? Math.floor((length - burnIn) / thin) : 0 })
+  const momenta = []
+  run.advance(burnIn)
+  for (let counted = 1; burnIn + counted <= length; counted++) {
+    run.advance(1)
+    if (every && counted % every === 0) momenta.push(...engine.view(run.arrays.momentum))
+  }
+  const width = run.arrays.momentum.shape[1]
+  const snapshots = engine.array(momenta, [width ? momenta.length / n / width : 0, n, width])
+  const found = { kept: packed(engine, run.arrays.kept), momenta: packed(engine, snapshots) }
+  engine.free(snapshots)
+  run.free()
+  return found
+}
+
+/** What claims say of the runs of a step after so many steps, and what the runs hold then; of some lanes, their draws. */
 async function* claimed({ module, signatures, constants, jobs }) {
-  for (const { lanes, claims, poisson, lengths } of jobs) {
+  for (const { lanes, claims, poisson, lengths, followed } of jobs) {
     const engine = await engineOf(module, signatures)
     const records = lanes.map((lane) => ({ run: new Run(engine, constants, lane), truth: new Truth(engine, lane.target.truth) }))
     const kept = new Claims(engine, { claims, poisson })
+    records.forEach(({ run }, i) => kept.follow(i, run))
     const found = []
     for (const n of lengths) {
       for (const { run } of records) run.advance(n - run.steps)
@@ -105,7 +135,8 @@ async function* claimed({ module, signatures, constants, jobs }) {
         const numbers = [measured, error, allowed, chance].map((x) => (typeof x === "number" ? String(x) : null))
         return { ...live, numbers, expected, passed, reason, mark: markOf(claim, live, kept.same) }
       })
-      found.push({ runs: records.map(({ run }) => held(run)), results })
+      const others = lanes.map((lane, i) => followed[i] && recorded(engine, constants, lane, followed[i], n))
+      found.push({ runs: records.map(({ run }) => held(run)), recorded: others, results })
     }
     yield found
   }
@@ -124,7 +155,22 @@ async function* swept({ module, signatures, constants, jobs }) {
   }
 }
 
-const all = { made, sizes, streams, claimed, swept }
+/** The marks and numbers of claims on separate runs, before and after them, and the size of the memory then. */
+async function* separate({ module, signatures, constants, jobs }) {
+  const engine = await engineOf(module, signatures)
+  for (const { claims, target } of jobs) {
+    const runs = new SeparateRuns(engine, constants, target, claims)
+    const before = runs.marks()
+    while (runs.go());
+    const numbers = claims.map(({ place }) => {
+      const { measured, error } = runs.results.get(place)
+      return [measured, error].map((x) => (typeof x === "number" ? String(x) : null))
+    })
+    yield { before, marks: runs.marks(), numbers, bytes: engine.memory.byteLength }
+  }
+}
+
+const all = { made, sizes, streams, children, claimed, swept, separate }
 
 /** Fetch what is asked of one of these functions, and hand over each thing that it yields. @param {keyof typeof all} name */
 async function answer(name) {

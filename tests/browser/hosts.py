@@ -36,7 +36,20 @@ LIVE = browser.ROOT / "assets" / "live"
 SOURCES = {
     **{
         f"{name}.js": LIVE / f"{name}.js"
-        for name in ("claims", "engine", "format", "lane", "marks", "measures", "run", "sweeps", "truth")
+        for name in (
+            "claims",
+            "engine",
+            "ensembles",
+            "followed",
+            "format",
+            "lane",
+            "marks",
+            "measures",
+            "run",
+            "separate",
+            "sweeps",
+            "truth",
+        )
     },
     "hosts.js": browser.ROOT / "tests/browser/hosts.js",
 }
@@ -173,6 +186,13 @@ class Host:
         signatures = description.signatures(spec)
         return self._call("swept", module=MODULE, signatures=signatures, constants=description.constants(), jobs=jobs)
 
+    def separate(self, spec: RunSpec, jobs: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Of each step its claims on separate runs: marks and numbers."""
+        signatures = description.signatures(spec)
+        return self._call(
+            "separate", module=MODULE, signatures=signatures, constants=description.constants(), jobs=jobs
+        )
+
     def sizes(self, jobs: Sequence["Job"]) -> list[int]:
         """The size of the memory in bytes after each of these runs, made one after the other in the same one."""
         return self._of_jobs("sizes", jobs)
@@ -190,6 +210,10 @@ class Host:
         """The first ``n`` numbers of 64 bits, of 32, and doubles, of each seed's stream."""
         signatures = description.signatures(spec)
         return self._call("streams", module=MODULE, signatures=signatures, seeds=list(seeds), n=n)
+
+    def children(self, spec: RunSpec, seed: int, n: int) -> list[list[str]]:
+        """The first numbers of 64 bits of each of the first ``n`` children of a seed."""
+        return self._call("children", module=MODULE, signatures=description.signatures(spec), seed=seed, n=n)
 
     def _call(self, name: str, **values: Any) -> Any:
         self._site.asked, self._site.answers = json.dumps(values).encode(), []
@@ -283,7 +307,7 @@ class Held:
     @classmethod
     def of(cls, found: dict[str, Any]) -> "Held":
         """Of the page's."""
-        arrays = {name: _unpacked(packed) for name, packed in found["arrays"].items()}
+        arrays = {name: unpacked(packed) for name, packed in found["arrays"].items()}
         arrays["kept"] = arrays["kept"][:, : arrays["kept_clock"][0]]
         fields = {name: found["fields"][there] for name, there in FIELDS.items()}
         fields |= {name: found["fields"][name] for name in ("acceptance", "clipped", "divergence")}
@@ -298,7 +322,8 @@ class Made:
     error: str = ""
 
 
-def _unpacked(packed: dict[str, Any]) -> NDArray[Any]:
+def unpacked(packed: dict[str, Any]) -> NDArray[Any]:
+    """An array that the page has packed."""
     size = int(np.prod(packed["shape"]))
     out = np.zeros(size, dtype=f"<{packed['type']}")
     given = np.frombuffer(b64decode(packed["data"]), dtype=out.dtype)

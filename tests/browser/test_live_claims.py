@@ -3,64 +3,91 @@
 import math
 import re
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from app.lesson.marks import marks
-from app.live_page.claims import MEASURED, described_claim, is_measured, poisson
+from app.live_page.claims import MEASURED, SEPARATE, described_claim, follows, is_measured, is_separate, poisson
 from app.live_page.document import _aimed
 from app.live_page.site import _is_live
+from lessons import headless
 from lessons.headless import live_result
+from lessons.lesson import Claim
 from lessons.library import find, load_all, load_outlines
 from lessons.measures import MEASURES
-from lessons.measures.base import STATISTICS
+from lessons.measures.base import MOMENTA, Evidence
 from samplers import jit
 from samplers.accumulate import Statistics, Sums
 from samplers.trace import Divergence, Trace
 from samplers.wasm import description
-from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serve
+from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serve, unpacked
 
 ALLOWED = 1e-9
 EARLY = 30
 """Counted steps that are too few for anything."""
 MOST = 3_000_000
 """Steps of all chains of a run, for which a claim is followed to its reduced length, or less far."""
-IN_PYTHON = ("predictive",)
-"""Measures of running statistics that need NumPy's generator."""
+IN_PYTHON = ("predictive", "gap", "chain_ks")
+"""Measures that need NumPy's generator, a spectrum, or an exact CDF at each draw."""
 
 
 def steps_of(lesson):
     """The steps whose claims the page measures."""
-    return [step for step in lesson.steps if step.spec and _is_live(step) and any(map(is_measured, step.claims))]
+    return [step for step in lesson.steps if _is_live(step) and any(is_measured(step, one) for one in step.claims)]
 
 
 OUTLINES, _ = load_outlines([])
-LESSONS = [key for key, one in OUTLINES.items() if any(step.live_claims for step in one.steps)]
 
 
 def job_of(step, edit=None):
     """A step as the page has it, and after how many steps its claims are looked at."""
-    places = [i for i, claim in enumerate(step.claims) if is_measured(claim)]
+    places = [i for i, claim in enumerate(step.claims) if is_measured(step, claim)]
     claims = [described_claim(step, place) for place in places]
+    followed = followed_by(step, claims)
     if edit is not None:
         edit(claims)
     burn_in, most = step.spec.burn_in, MOST // step.spec.n_chains
     first, full = min(claim["first"] for claim in claims), max(claim["full"] for claim in claims)
     target = _aimed(step.spec.make_target())
+    if any(followed):
+        # All their draws go over.
+        full = first + first // 3
     lengths = sorted({burn_in + min(n, most) for n in (EARLY, first, full)})
     return {
         "lanes": [description.of_run(spec) | {"keep": 0, "target": target} for spec in step.spec.runs()],
         "claims": claims,
         "poisson": poisson(),
         "lengths": lengths,
+        "followed": followed,
     }
+
+
+def followed_by(step, claims):
+    """Of each lane the steps between two of its snapshots, and whether its draws are needed; None without either."""
+    out = [None] * len(step.spec.runs())
+    for claim in claims:
+        for lane, needed in zip(claim["lanes"], claim["follows"], strict=True):
+            if needed is not None:
+                before = out[lane] or {"every": 0, "draws": False}
+                out[lane] = {
+                    "every": max(before["every"], needed["every"]),
+                    "draws": before["draws"] or bool(needed["moments"]),
+                }
+    return out
+
+
+class Recorded(Trace):
+    """A trace with snapshots of the momenta, where the page has recorded them."""
+
+    momenta = None
 
 
 class SameRun:
     """A run of Python that holds what the page's run holds."""
 
-    def __init__(self, spec, found):
+    def __init__(self, spec, found, recorded):
         held, target = Held.of(found), spec.make_target()
         arrays, fields = held.arrays, held.fields
         self.steps, self.counted_from = fields["steps"], fields["counted_from"]
@@ -69,10 +96,13 @@ class SameRun:
         self.divergence = stopped and Divergence(stopped["step"], stopped["message"], stopped["refused"])
         sums = Sums(*(np.ascontiguousarray(arrays[name]) for name in Sums._fields))
         counts = arrays["counts"]
-        self._trace = Trace(
-            spec, target, Statistics(target.columns, sums), None, self.steps, self.counted_from, 0, 0, 0.0,
+        draws = None if recorded is None else unpacked(recorded["kept"])
+        self._trace = Recorded(
+            spec, target, Statistics(target.columns, sums), draws, self.steps, self.counted_from, 0, 0, 0.0,
             int(counts[jit.ACCEPTED]), int(counts[jit.CLIPPED]), int(counts[jit.TURNED]), self.divergence,
         )  # fmt: skip
+        if recorded is not None:
+            object.__setattr__(self._trace, "momenta", unpacked(recorded["momenta"]))
 
     def trace(self):
         return self._trace
@@ -93,11 +123,25 @@ def rounded(text):
     return re.sub(r"-?[0-9.]+e-1[3-9]", "0", text)
 
 
+def by_the_labs_rule():
+    """All claims that the page measures are live ones, of all draws and snapshots where they need them."""
+    live = property(lambda claim: claim.reduction is None and claim.measure.key in MEASURED)
+    measured = lambda trace: Evidence(trace, trace.momenta)  # noqa: E731
+    return mock.patch.multiple(Claim, live=live), mock.patch.object(headless, "Evidence", measured)
+
+
 def differences(step, job, answers):
     """What the page says of a step's claims that the lab does not."""
+    live, evidence = by_the_labs_rule()
+    with live, evidence:
+        return _differences(step, job, answers)
+
+
+def _differences(step, job, answers):
     out, states = [], set()
     for length, answer in zip(job["lengths"], answers, strict=True):
-        runs = [SameRun(spec, found) for spec, found in zip(step.spec.runs(), answer["runs"], strict=True)]
+        lanes = zip(step.spec.runs(), answer["runs"], answer["recorded"], strict=True)
+        runs = [SameRun(*lane) for lane in lanes]
         listed = marks(step, step.spec, runs)
         for given, found in zip(job["claims"], answer["results"], strict=True):
             claim = step.claims[given["place"]]
@@ -130,12 +174,12 @@ def looked_at(page, steps, *, edit=None, edits=None):
     return [problem for problems, _ in found for problem in problems], set().union(*(states for _, states in found))
 
 
-@pytest.mark.parametrize("key", LESSONS)
+@pytest.mark.parametrize("key", OUTLINES)
 def test_claims_of_the_course_are_those_of_the_lab(browser_page, key):
     """Each live claim early, at its reduced length, and later: numbers to 1e-9, state and words."""
     steps = steps_of(find(key, []))
     if not steps:
-        pytest.skip("its claims are about models of data")
+        pytest.skip("no claim of it is measured on its runs")
     assert looked_at(browser_page, steps)[0] == []
 
 
@@ -146,13 +190,12 @@ def test_most_claims_on_densities_are_measured():
         for lesson in load_all([]).lessons.values()
         for step in lesson.steps
         for claim in step.claims
-        if claim.live and _is_live(step)
+        if claim.reduction is None and _is_live(step)
     ]
-    left = {claim.measure.key for _, claim in live if not is_measured(claim)}
+    left = {claim.measure.key for step, claim in live if not (is_measured(step, claim) or is_separate(claim))}
     assert left <= set(IN_PYTHON)
-    assert sum(is_measured(claim) for _, claim in live) > 80
-    of_density = {key for key, measure in MEASURES.items() if measure.of_density and measure.needs == STATISTICS}
-    assert of_density == {*MEASURED, *IN_PYTHON}
+    assert sum(is_measured(step, claim) for step, claim in live) > 110
+    assert {key for key, measure in MEASURES.items() if measure.of_density} == {*MEASURED, *SEPARATE, *IN_PYTHON}
 
 
 @pytest.mark.parametrize(
@@ -196,3 +239,59 @@ def test_every_state_is_met(browser_page):
         assert found == []
         states |= seen
     assert {"pending", "early", "holds", "fails"} <= states
+
+
+def circle_thermostats():
+    """A step with all measures of draws and of snapshots, of two lanes."""
+    return find("circle", []).steps[2]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("c * width + component - 1", "c * width + component % width"), ("this.powers[order - 1]", "this.powers[2 - order]"),
+        ("BigInt(description.thin), 1n", "BigInt(description.thin), 2n"), ("values, n, constants", "values, n: n - 1, constants"),
+        ("engine.view(out).map", "engine.view(out).slice(1).map"), (" / m)", " / dim)"),
+    ],
+)  # fmt: skip
+def test_another_sum_is_seen(browser_page, fault):
+    """Planted faults: another component, another power, other draws, a draw less, a chain less, another dimension."""
+
+    def edit(text):
+        assert fault[0] in text
+        return text.replace(*fault)
+
+    assert looked_at(browser_page, [circle_thermostats()], edits={"followed.js": edit})[0]
+
+
+@pytest.mark.parametrize("fault", ["lane", "every", "constants"])
+def test_another_description_of_sums_is_seen(browser_page, fault):
+    """Planted faults: the other lane, other snapshots, another function."""
+
+    def edit(claims):
+        for claim in claims:
+            if fault == "lane":
+                claim["lanes"] = [1 - lane for lane in claim["lanes"]]
+            for needed in claim["follows"]:
+                if fault == "every" and needed["every"]:
+                    needed["every"] += 1
+                for moment in needed["moments"].values() if fault == "constants" else ():
+                    moment["constants"][0] += 1
+
+    assert looked_at(browser_page, [circle_thermostats()], edit=edit)[0]
+
+
+def test_snapshots_are_those_of_the_labs_short_run():
+    """Of every claim of the course on momenta. Planted fault: those of the full length."""
+    found = [
+        [follows(claim.make_measure(), spec.runs()[claim.lane - 1])["every"] for spec in (step.quick_spec, step.spec)]
+        for lesson in load_all([]).lessons.values()
+        for step in lesson.steps
+        if _is_live(step)
+        for claim in step.claims
+        if claim.reduction is None and claim.make_measure().needs == MOMENTA
+    ]
+    lesson = find("circle", [])
+    described = described_claim(lesson.steps[0], 4)
+    assert described["first"] == 12_000 and described["follows"] == [{"every": 30, "moments": {}}]
+    assert len(found) > 10 and sum(short != full for short, full in found) > 10

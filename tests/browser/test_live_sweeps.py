@@ -127,14 +127,15 @@ def test_the_sweeps_that_a_page_leaves_out():
 
 
 @pytest.mark.parametrize(
-    ("name", "fault"),
+    ("name", "source", "fault"),
     [
-        ("order 3", ("(point.run.seed + i)", "(point.run.seed + i + 1)")), ("step-size 2", ("target, seed:", "target, burn_in: 0, seed:")),
-        ("order 3", ("=== 0 || run.steps ===", "=== 1 || run.steps ===")), ("order 3", ("at[i] * log[i])", "at[i])")),
-        ("order 3", ("? Math.abs :", "? (y) => 2 * y :")),
+        ("order 3", "sweeps.js", ("(point.run.seed + i)", "(point.run.seed + i + 1)")),
+        ("step-size 2", "sweeps.js", ("target, seed:", "target, burn_in: 0, seed:")),
+        ("order 3", "followed.js", ("steps + this.every -", "steps + 1 + this.every -")),
+        ("order 3", "sweeps.js", ("at[i] * log[i])", "at[i])")), ("order 3", "sweeps.js", ("? Math.abs :", "? (y) => 2 * y :")),
     ],
 )  # fmt: skip
-def test_another_sweep_is_seen(browser_page, name, fault):
+def test_another_sweep_is_seen(browser_page, name, source, fault):
     """Planted faults: other seeds, no burn-in, other snapshots, another slope, another figure."""
 
     def edit(text):
@@ -142,7 +143,7 @@ def test_another_sweep_is_seen(browser_page, name, fault):
         return text.replace(*fault)
 
     step = step_of(name)
-    assert differences(step, looked_at(browser_page, step, {"sweeps.js": edit}))
+    assert differences(step, looked_at(browser_page, step, {source: edit}))
 
 
 RANDOM = np.random.default_rng(1)

@@ -18,6 +18,7 @@ from scipy.interpolate import PchipInterpolator
 from samplers import RunSpec, accumulate, jit, run
 from samplers.accumulate import LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, Statistics
 from samplers.diagnostics import autocorrelation, bands, convergence, divergence, histogram, ks, moments
+from samplers.targets import expectations
 
 RUNS = {
     "quartic": ("quartic", "sgld", {}, 4, 3000),
@@ -437,6 +438,30 @@ def test_the_summary_is_arvizs(n):
     assert unlike > seen / 3
 
 
+@pytest.mark.parametrize("n", [50, 51, 333, 2000])
+def test_tau_of_a_mean_is_arvizs(n):
+    """Of single chains. Planted fault: a later half that is some draws off."""
+    from arviz_stats.base import array_stats
+
+    rng, seen, unknown = np.random.default_rng(n), 0, 0
+    for _ in range(20):
+        draws, phi = rng.normal(size=n), rng.uniform(-0.9, 0.95)
+        for t in range(1, n):
+            draws[t] += phi * draws[t - 1]
+        size = float(array_stats.ess(draws[None], method="mean"))
+        found = convergence.tau_of_mean(draws)
+        if abs(size - convergence.ENOUGH) > 1e-6:
+            expected = max(n / size, 1.0) if size > convergence.ENOUGH else np.inf
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+            assert found in (1.0, np.inf) or found != pytest.approx(
+                convergence.tau_of_mean(np.roll(draws, 5)), rel=1e-9
+            )
+            seen += 1
+            unknown += found == np.inf
+    assert seen > unknown > 0 or n == 2000
+    assert convergence.tau_of_mean(rng.normal(size=3)) == np.inf
+
+
 def reasons(draws):
     """The former expression of what is refused."""
     if draws.shape[1] < 4:
@@ -573,6 +598,25 @@ def test_sums_over_batches():
     close(mean[1], values.mean(axis=1), fault=values.mean(axis=1) * 5)
     close(error[1], np.sqrt(np.maximum((values**2).mean(axis=1) - values.mean(axis=1) ** 2, 0) / 500))
     assert (mean[0] == 0).all()
+
+
+# --- functions with known expectations -----------------------------------------------------------------------------
+
+
+def test_sums_of_functions_over_draws():
+    """Added to what there is, over the first draws. Planted fault: over all draws."""
+    values = np.random.default_rng(6).normal(size=(2, 7, 5))
+    x, y = values
+    known = [
+        (expectations.sum_waves, [2.0, 0.3], np.cos(2 * x - 0.3)),
+        (expectations.sum_products, [0.4, -1.0], (x - 0.4) * (y + 1.0)),
+        (expectations.sum_ordered, [], (x < y).astype(float)),
+    ]
+    for function, constants, each in known:
+        jit.prepare([function])
+        out = np.ones(5)
+        function(values, 4, np.array(constants), out)
+        close(out, 1 + each[:4].sum(axis=0), fault=1 + each.sum(axis=0))
 
 
 # --- bands ---------------------------------------------------------------------------------------------------------

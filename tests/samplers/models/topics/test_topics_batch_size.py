@@ -15,6 +15,7 @@ from samplers.models.batch_size import (
     exact_tau,
     gaussian_scan,
     objective,
+    scan_chain,
     sizes_to_try,
     tau_int,
 )
@@ -61,6 +62,21 @@ def one_by_one(draws, block):
 @pytest.mark.parametrize("m", TRIED)
 def test_the_gaussian_case_has_the_exact_tau(m):
     assert abs(measured_tau(m) / exact_tau(m, N, VARIANCE) - 1) < 0.1
+
+
+def test_a_chain_begins_with_an_exact_draw_on_data_of_its_own():
+    """As in NumPy. Planted fault: without the data's part of θ."""
+    jit.prepare([scan_chain, gaussian_scan])
+    found, wanted, fault = np.empty(100), np.empty(100), np.empty(100)
+    scan_chain(Generator(SFC64(3)), VARIANCE, 7, np.empty(N), np.empty(N), found)
+    for out, share in ((wanted, 1), (fault, 0)):
+        rng = Generator(SFC64(3))
+        x = rng.standard_normal(N) * np.sqrt(1 + VARIANCE)
+        theta = share * x.mean() + np.sqrt((1 + VARIANCE) / N) * rng.standard_normal()
+        noise = np.sqrt(VARIANCE / (1 + VARIANCE)) * rng.standard_normal(N)
+        gaussian_scan(rng, x, (VARIANCE * theta + x) / (1 + VARIANCE) + noise, VARIANCE, 7, out)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    assert not np.allclose(found, fault, rtol=1e-6)
 
 
 def test_a_batch_of_another_size_than_stated_is_caught():
