@@ -172,8 +172,8 @@ const kindNow = (i) => ({ ...page.kinds[chosen.lanes[i].kind], ...stopNow()?.kin
 /** The figures for the present number of lanes. */
 const figuresNow = () => page.figures[chosen.lanes.length]
 
-/** The keys of the views that apply to these lanes. */
-const views = () => Object.keys(figuresNow().views).filter((key) => (figuresNow().views[key].recorded ? isFiles() : chosen.lanes.some(({ kind }) => page.kinds[kind].views.includes(key))))
+/** The keys of the views that apply to these lanes; those of the step come first, in its order. @returns {string[]} */
+const views = () => [...new Set([...page.shown, ...Object.keys(figuresNow().views)])].filter((key) => figuresNow().views[key] && (figuresNow().views[key].recorded ? isFiles() : chosen.lanes.some(({ kind }) => page.kinds[kind].views.includes(key))))
 
 /** Whether the lanes are the file's own, for which it has recorded pictures. */
 const isFiles = () => String(chosen.lanes.map(({ kind }) => kind)) === String(page.lanes)
