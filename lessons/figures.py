@@ -50,11 +50,12 @@ MANTISSAS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
 TICKS = [float(f"{a}e{k}") for k in range(-9, 10) for a in MANTISSAS]
 """On a vertical log axis."""
 THINNED = """
-// Powers of ten first, then 2 and 5 times them; two labels are at least a tenth of the axis apart.
-const place = (x) => (Math.log10(x / range.start) / Math.log10(range.end / range.start)) * 10
+// Powers of ten; on shorter axes 2 and 5 times them, too, then others. Two labels are at least a tenth of the axis apart.
+const powers = Math.log10(range.end / range.start)
+const place = (x) => (Math.log10(x / range.start) / powers) * 10
 const rank = (x) => [/^1e/, /^[25]e/, /./].findIndex((one) => one.test(x.toExponential()))
 const chosen = []
-for (const wanted of [0, 1, 2])
+for (const wanted of powers > 4 ? [0] : powers > 1 ? [0, 1] : [0, 1, 2])
   for (const one of ticks) if (rank(one) === wanted && chosen.every((other) => Math.abs(place(one) - place(other)) >= 1)) chosen.push(one)
 return chosen.includes(tick) ? String(tick) : ""
 """

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from html import escape
+from itertools import product
 from typing import Any, NamedTuple
 
 from bokeh.resources import Resources
@@ -503,13 +504,13 @@ def _kind(alone: Experiment) -> dict[str, Any]:
 def _equations(
     sampler: type[Sampler], gradient: type[Estimator], first: Mapping[str, Value]
 ) -> list[tuple[dict[str, Value], str]]:
-    """The formulas of a step: for each flag that changes them those at its other value, and the first ones last."""
-    others = [(name, {**first, name: not first[name]}) for name in sampler.optional]
-    listed = [({name: values[name]}, sampler.update_by(gradient, values)) for name, values in others]
+    """The formulas of a step for all values of the flags that change them; those at the first values come last."""
+    own = {name: first[name] for name in sampler.optional}
+    found = [dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))]
     return [
-        (flag, "".join(mathml(line, alone=True) for line in lines_of(update, COMMAS)))
-        for flag, update in [*listed, ({}, sampler.update_by(gradient, first))]
-    ]
+        (flags, "".join(mathml(line, alone=True) for line in lines_of(sampler.update_by(gradient, {**first, **flags}), COMMAS)))
+        for flags in [*(one for one in found if one != own), {}]
+    ]  # fmt: skip
 
 
 def _choice(owner: Any, values: Any, describe: Any) -> dict[str, Any]:
