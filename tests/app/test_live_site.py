@@ -48,7 +48,7 @@ def test_a_step_whose_target_moves_has_its_values_or_names_them(key, number, nam
     page = document._page(state, document._alone(state.experiment, ()), False)
     assert "lane1.sampler.step_size" in page["controls"]
     assert (f"target.{name}" in page["controls"]) == (label is None)
-    assert len(page["stops"].get(name, {"stops": []})["stops"]) > 2 * (label is None)
+    assert len(page["stops"].get(name, {"stops": []})["stops"]) >= 3 * (label is None)
     assert page["elsewhere"] == ([] if label is None else [label])
 
 
