@@ -14,7 +14,7 @@ from app.theme import theme
 from samplers.gradients import GRADIENTS
 from samplers.kernels.recipe import RecipeSampler
 from samplers.needs import MEMORY
-from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, Lane
 from samplers.targets import Target
 
 
@@ -48,16 +48,15 @@ def cards(state: AppState) -> list[Any]:
     out = [card(colours.faint, f"{what}: {target.title}", [target.tex], about(target, {}))]
     seen = set()
     for i, (lane, title) in enumerate(zip(experiment.lanes, state.lane_titles(), strict=True)):
-        own = formulas_of(state, i)
-        if (which := (lane.sampler.key, lane.gradient.key, *own)) in seen:
+        own, sampler = formulas_of(state, i), ANY_SAMPLER[lane.sampler.key]
+        if (which := (lane.sampler.key, lane.gradient.key, update_of(lane), *own)) in seen:
             continue
         seen.add(which)
-        sampler = ANY_SAMPLER[lane.sampler.key]
         named = sampler.title
         if own:
             named = escape(title if title.startswith(named) else f"{named}: {title}")
         if lane.gradient == OWN_GRADIENT:
-            formulas = [sampler.update]
+            formulas = [update_of(lane)]
             details = entry("Method", sentence(sampler)) + entry("Source", sampler.source)
         else:
             gradient = GRADIENTS[lane.gradient.key]
@@ -65,9 +64,7 @@ def cards(state: AppState) -> list[Any]:
             tex = gradient.tex if MEMORY in target.gives else gradient.tex_of_categories or gradient.tex
             # Of a sampler that is no process there is neither D nor Q.
             formulas = [
-                x
-                for x in (sampler.update_by(gradient), *(own or (sampler.diffusion, sampler.curl)), tex)
-                if x != r"\text{none}"
+                x for x in (update_of(lane), *(own or (sampler.diffusion, sampler.curl)), tex) if x != r"\text{none}"
             ]
             details = entry("Integrator", sampler.integrator) + entry("Gradient", gradient.title) + entry("Source", sampler.source)  # fmt: skip
         out.append(
@@ -79,6 +76,14 @@ def cards(state: AppState) -> list[Any]:
             )
         )
     return out
+
+
+def update_of(lane: Lane) -> str:
+    """One step of a lane, at its parameters."""
+    sampler = ANY_SAMPLER[lane.sampler.key]
+    if lane.gradient == OWN_GRADIENT:
+        return sampler.update
+    return sampler.update_by(GRADIENTS[lane.gradient.key], lane.sampler.values())
 
 
 def formulas_of(state: AppState, lane: int) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from panel.io.resources import get_dist_path
 
 from app import link
 from app.controls import Controls, log_stops, slider
-from app.equations import about, cards, description, formulas_of
+from app.equations import about, cards, description, formulas_of, update_of
 from app.export import ExportMenu
 from app.labels import with_labels
 from app.runner import Runner
@@ -252,7 +252,10 @@ class Page(Session):
         shown = (
             state.dark,
             target,
-            [(lane.sampler.key, lane.gradient.key, *formulas_of(state, i)) for i, lane in enumerate(experiment.lanes)],
+            [
+                (lane.sampler.key, lane.gradient.key, update_of(lane), *formulas_of(state, i))
+                for i, lane in enumerate(experiment.lanes)
+            ],
         )
         if shown != self._shown_cards:
             self._shown_cards = shown

@@ -108,7 +108,9 @@ class StepBar:
             return [(self._equation.id, ""), (self._words.id, escape(walk.problem))]
         velocity, coordinate = walk.velocity, state.coordinate
         below = [under(part, step.dim, coordinate) for part in step.parts]
-        equation = lit_equation(sampler.update_by(GRADIENTS[first.gradient.key]), sampler.parts, step.parts, below)
+        equation = lit_equation(
+            sampler.update_by(GRADIENTS[first.gradient.key], first.sampler.values()), sampler.parts, step.parts, below
+        )
         colours = self._colours(sampler)
         lane = f"{state.lane_titles()[0]}, chain 1" if state.experiment.n_chains > 1 else state.lane_titles()[0]
         ago = f", {walk.behind} before the run's" if walk.behind else ""

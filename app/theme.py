@@ -1,9 +1,12 @@
 """Colours, type and the look of figures, light and dark."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 from bokeh.models import DataRange1d, Div, Model, Range1d
+from bokeh.palettes import interp_palette
 from bokeh.plotting import figure
 
 
@@ -49,6 +52,28 @@ five times as much: two paths of 400 points and two traces of 600 took 8.4 ms a 
 def theme(dark: bool) -> Theme:
     """The theme that is on."""
     return DARK if dark else LIGHT
+
+
+def in_dark() -> dict[str, str]:
+    """The dark theme's colour for each of the light one."""
+    pairs = [(getattr(LIGHT, one.name), getattr(DARK, one.name)) for one in fields(Theme)]
+    plain = [pair for pair in pairs if isinstance(pair[0], str)]
+    several = [zip(light, dark, strict=True) for light, dark in pairs if isinstance(light, tuple)]
+    return dict([*(pair for pairs in several for pair in pairs), *plain])
+
+
+def palette_in(palette: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """A palette in another theme: its ``known`` colours are replaced, and those between two of them interpolated.
+
+    One whose ends are not ``known`` stays as it is.
+    """
+    at = [i for i, colour in enumerate(palette) if colour in known]
+    if not {0, len(palette) - 1} <= {*at}:
+        return list(palette)
+    out = [known[palette[0]]]
+    for a, b in pairwise(at):
+        out += interp_palette([known[palette[a]], known[palette[b]]], b - a + 1)[1:]
+    return out
 
 
 LARGE = 1.45

@@ -13,7 +13,7 @@ import holoviews as hv
 import numpy as np
 from bokeh.document import Document
 from bokeh.io.doc import patch_curdoc
-from bokeh.models import BoxSelectTool, LegendItem, Plot, TapTool
+from bokeh.models import BoxSelectTool, CustomJSTickFormatter, FixedTicker, LegendItem, LogAxis, Plot, TapTool
 from holoviews.plotting.links import DataLink
 
 from lessons import sweep as sweeps
@@ -44,8 +44,22 @@ CELLS = 60
 """Bars of a histogram."""
 WIDTH, HEIGHT = 620, 340
 """Of a figure in Bokeh, in pixels."""
-MOST_TICKS = 4
-"""On the axis of a sweep; all would overlap where there are many."""
+AXIS, LETTER, APART = 260.0, 7.0, 8.0
+"""Pixels of the axis of a sweep on a phone, of a letter of its labels, and between two labels."""
+MANTISSAS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
+TICKS = [float(f"{a}e{k}") for k in range(-9, 10) for a in MANTISSAS]
+"""On a vertical log axis."""
+THINNED = """
+// Powers of ten; on shorter axes 2 and 5 times them, too, then others. Two labels are at least a tenth of the axis apart.
+const powers = Math.log10(range.end / range.start)
+const place = (x) => (Math.log10(x / range.start) / powers) * 10
+const rank = (x) => [/^1e/, /^[25]e/, /./].findIndex((one) => one.test(x.toExponential()))
+const chosen = []
+for (const wanted of powers > 4 ? [0] : powers > 1 ? [0, 1] : [0, 1, 2])
+  for (const one of ticks) if (rank(one) === wanted && chosen.every((other) => Math.abs(place(one) - place(other)) >= 1)) chosen.push(one)
+return chosen.includes(tick) ? String(tick) : ""
+"""
+"""The labels of these ticks that have room."""
 SWEEP = "sweep"
 
 
@@ -144,6 +158,15 @@ def bokeh_plot(made: Any) -> Any:
         for legend in drawn.legend:
             legend.update(orientation="vertical", padding=2, spacing=0, border_line_color=None, label_text_font_size="12px", click_policy="none")  # fmt: skip
     return plot
+
+
+def thin_labels(drawn: Any) -> None:
+    """Label a vertical log axis, whose range may move, at as many ticks as have room."""
+    for axis, grid in zip(drawn.yaxis, drawn.ygrid, strict=True):
+        if isinstance(axis, LogAxis):
+            formatter = CustomJSTickFormatter(code=THINNED, args={"range": drawn.y_range})
+            axis.update(ticker=FixedTicker(ticks=TICKS), formatter=formatter)
+            grid.ticker = FixedTicker(ticks=[tick for tick in TICKS if f"{tick:e}".startswith("1.000000e")])
 
 
 def complete(drawn: Any, labels: Sequence[str]) -> None:
@@ -418,7 +441,7 @@ def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Seque
     ends = np.concatenate([np.append(lane.low, lane.high) for lane in every])
     log = _of_sizes(step) or bool((ends > 0).all())
     if _log(values):
-        xticks = [(tick, f"{tick:g}") for tick in values[:: max(1, len(values) // MOST_TICKS)]]
+        xticks = _apart(values)
     else:
         xticks = [(at if _numeric(values) else i, str(at)) for i, at in enumerate(values)]
     return _framed(
@@ -426,6 +449,22 @@ def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Seque
         xlim=_around(np.array(values if _numeric(values) else range(len(values)), dtype=float), _log(values)),
         ylim=_around(ends, log), xlabel=sweeps.label_of(step, axis), ylabel=f"|{what}|" if _of_sizes(step) else what,
     )  # fmt: skip
+
+
+def _apart(values: Sequence[float]) -> list[tuple[float, str]]:
+    """The values of a log axis whose labels have room on a phone."""
+    low, high = _around(np.array(values, dtype=float), True)
+    assert low is not None and high is not None
+    out: list[tuple[float, str]] = []
+    end = -np.inf
+    for value in values:
+        label = f"{value:g}"
+        place = AXIS * np.log(value / low) / np.log(high / low)
+        half = LETTER * len(label) / 2
+        if place - half >= end + APART:
+            out.append((value, label))
+            end = place + half
+    return out
 
 
 def _around(values: Any, log: bool) -> tuple[float | None, float | None]:

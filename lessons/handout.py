@@ -215,7 +215,7 @@ def _figures(outcome: Outcome) -> Iterator[tuple[str, list[Any]]]:
 
 def _drawn(made: Any, caption: str, titled: bool) -> Any:
     from bokeh.layouts import column
-    from bokeh.models import CategoricalSlider, CustomJS
+    from bokeh.models import CategoricalSlider, CustomJS, Plot
 
     from lessons import figures
 
@@ -223,6 +223,8 @@ def _drawn(made: Any, caption: str, titled: bool) -> Any:
     drawn.html_attributes = {"role": "img", "aria-label": caption}
     if not titled:
         drawn.title = None
+    for plot in drawn.select({"type": Plot}):
+        figures.thin_labels(plot)
     if type(made).__name__ != "HoloMap":
         return drawn
     stops = [list(dict.fromkeys(key)) for key in zip(*made.data, strict=True)]

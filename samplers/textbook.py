@@ -135,12 +135,14 @@ def kick(run, c, x, step_size, theta, gradient, noise, tangent=None):
 def accept(rng, run, c, theta, before, log_ratio, energy, sure=False):
     """Keep the proposal that θ of this chain is, with probability min(1, e^log_ratio), or go back to ``before``.
 
-    One whose energy is infinite or NaN is rejected. ``sure`` is without an accept step, which takes no random number.
+    One whose energy is infinite or NaN is rejected. ``sure`` is without an accept step, of which there is then no part.
     """
+    if sure:
+        return
     possible = np.isfinite(energy[c]) and not np.isnan(log_ratio[c])
-    probability = 1.0 if sure else float(possible and np.exp(min(log_ratio[c], 0.0)))
-    u = 0.0 if sure else rng.random()
-    accepted = sure or u < probability
+    probability = float(possible and np.exp(min(log_ratio[c], 0.0)))
+    u = rng.random()
+    accepted = u < probability
     with run.part("accept", c, probability=probability, u=u, accepted=accepted):
         if not accepted:
             theta[c] = before[c]

@@ -89,9 +89,14 @@ def check_card(cls):
         assert parameter.label, name
         assert parameter.doc, name
     assert any(cls.accepts(target) for target in TARGETS.values())
+    values = {name: parameter.default for name, parameter in declared(cls)}
+    for flag, terms in cls.optional.items():
+        full, without = (cls.update_by(GRADIENTS["full"], values | {flag: on}) for on in (True, False))
+        assert all(term in full and term not in without for term in terms), flag
+        assert without.count("{") == without.count("}"), flag
     for name, term in cls.parts.items():
         for key in {g for target in TARGETS.values() for g in cls.gradients_for(target)}:
-            assert term in cls.update_by(GRADIENTS[key]), (name, key)
+            assert term in cls.update_by(GRADIENTS[key], values), (name, key)
         # It is lit by itself: no end of a line and no half of a pair of braces is in it.
         assert "&" not in term and r"\\" not in term and term.count("{") == term.count("}"), name
 

@@ -5,7 +5,7 @@ import re
 import param
 
 from app.lesson.course import lesson_of, outlines
-from app.lesson.rules import general
+from app.lesson.rules import shows
 from lessons import Lesson, LessonError, Step
 from samplers.parameters import SpecError
 
@@ -47,7 +47,7 @@ class Place(param.Parameterized):
         """Whether the step leaves this control, an address or a word, to the student."""
         if name == "workbench" and self.lesson is not None:
             return self.free and self.everything
-        return not self.restricted or (self.step is not None and bool({name, general(name)} & set(self.step.controls)))
+        return not self.restricted or (self.step is not None and shows(self.step, name))
 
     def open(self, lesson: Lesson, number: int) -> None:
         """Another step."""

@@ -3,10 +3,17 @@
 import re
 from collections.abc import Iterable
 
+from lessons import Step
+
 
 def general(name: str) -> str:
     """An address without its lane: ``sampler.step_size``."""
     return re.sub(r"^lane[1-9]\.", "", name)
+
+
+def shows(step: Step, name: str) -> bool:
+    """Whether a step leaves this control, an address or a word, to the student."""
+    return bool({name, general(name)} & set(step.controls))
 
 
 def is_hidden(name: str, hidden: Iterable[str]) -> bool:

@@ -48,6 +48,7 @@ class SweepPicture:
         self.figure.update(title=None, min_height=HEIGHT, height=HEIGHT)
         # Above the points is room for captions; there is none for a legend, to which the page gives large type.
         self.figure.x_range, self.figure.y_range = DataRange1d(range_padding=0.15), DataRange1d(range_padding=0.9)
+        figures.thin_labels(self.figure)
         self.figure.legend[0].visible = False
         self.sources = [renderer.data_source for renderer in self.figure.renderers[: 3 * len(names)]]
         """Of each lane its bars, its line and its markers."""

@@ -6,8 +6,9 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from html import escape
+from itertools import product
 from typing import Any, NamedTuple
 
 from bokeh.resources import Resources
@@ -16,23 +17,25 @@ from app.bundle import ASSETS, bundle
 from app.formulas import COMMAS
 from app.formulas import parts as lines_of
 from app.lanes import Progress, scene_of
+from app.lesson.rules import shows
 from app.live_page.figures import Changes, Difference, Drawn, StructureError
 from app.live_page.recorded import recorded
 from app.live_page.slow import described, names_of, palette
 from app.live_page.still import still
 from app.state import AppState
-from app.theme import DARK, LIGHT, Theme
+from app.theme import in_dark
 from app.views import VIEWS, fitting
 from app.views.base import AXIS_LABELS, Scene, View
 from lessons.formulas import mathml
+from lessons.lesson import Step
 from lessons.scripts import functions, of_json, policy
 from samplers import Experiment
 from samplers.choices import Choice, value_text
 from samplers.diagnostics import divergence
 from samplers.diagnostics.ks import edges_and_cdf
-from samplers.gradients import GRADIENTS
+from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels import SAMPLERS
-from samplers.kernels.base import KEPT
+from samplers.kernels.base import KEPT, Sampler
 from samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
 from samplers.spec import RunSpec, make_gradient, make_sampler, make_target, samplers_of
 from samplers.targets import TARGETS
@@ -70,6 +73,10 @@ MOST_STOP = 200_000
 """Characters of JSON that a value of a target's parameter may add to the page; compression leaves a third."""
 MOST_MOVED = 3
 """The largest number of a target's parameters with sliders."""
+MENUS = {
+    "target": "other targets", "sampler": "other samplers", "gradient": "other gradients", "lanes": "more samplers",
+}  # fmt: skip
+"""Controls of a lesson's step that its live page does not have."""
 
 
 class LivePage(NamedTuple):
@@ -118,14 +125,15 @@ def document(
         "lesson": lesson,
         "lab": lab,
     }
-    recordings = [step["recording"] or {} for step in lesson["steps"]] if lesson is not None else []
+    of_lesson = lesson["steps"] if lesson is not None else []
+    recordings = [step["recording"] or {} for step in of_lesson]
     components = BOKEH[: 2 if any(part.get("widgets") for part in (*steps, *recordings)) else 1]
     parts = {
         "TITLE": escape(title),
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
         "STILL": _still(next((state for state in states if state is not None), None)),
         "TEXT": f'<div id="text">{text}</div>' if text else "",
-        "FUNCTIONS": functions(of_json([steps, recordings])),
+        "FUNCTIONS": functions(of_json([steps, of_lesson])),
         "BOKEH": "".join(_script(component, beside) for component in components),
         "WORKER": "" if beside else bundle("live/worker.js"),
         "SCRIPT": f'<script src="{LIVE_SCRIPT}"></script>' if beside else f"<script>{bundle('live/page.js')}</script>",
@@ -197,7 +205,7 @@ class Pool:
 EMPTY: dict[str, Any] = {
     "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "slow": False, "axis": "steps", "most_speed": 1,
     "coordinate": 0, "axes": {}, "shown": [], "figures": {0: {"views": {}, "dark": {"before": {}, "after": {}}, "axis_labels": [], "taps": {}}},
-    "target": {"key": "", "title": "", "base": {}, "texts": {}}, "stops": {}, "kinds": [], "lanes": [],
+    "target": {"key": "", "title": "", "base": {}, "texts": {}}, "stops": {}, "controls": None, "elsewhere": [], "kinds": [], "lanes": [],
 }  # fmt: skip
 """A step without an experiment."""
 
@@ -230,7 +238,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
     drawn = {n: _drawn(keys, scene) for n, scene in scenes.items()}
     with_parts = [one.view.key for one in drawn[n_lanes] if "parts" in one.view.feeds]
     slow = _slow(alone, kinds, with_parts, replace(scenes[n_lanes], lanes=NAMES[:1], throws=min(throws, 1)))
-    colours = _colours()
+    colours = in_dark()
     to_dark = _carried(drawn, scenes, n_lanes, {"dark": True}, colours)
     views = {n: _figures(drawn[n], to_dark[n]) for n in counts}
     still_keys = [key for key in state.views if key not in LIVE and key in fitting(experiment)]
@@ -241,8 +249,13 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         views[n_lanes]["dark"]["before"] |= recoloured.before
         views[n_lanes]["dark"]["after"] |= recoloured.after
     shown = list(views[n_lanes]["views"])
+    step = state.place.step
     # A lesson's claims hold for its own number of chains.
-    most_chains = MOST_CHAINS if state.place.lesson is None else max(MOST_CHAINS, experiment.n_chains)
+    most_chains = MOST_CHAINS if step is None else max(MOST_CHAINS, experiment.n_chains)
+    moved = [
+        name for name, _ in declared(type(target)) if changes or (step is not None and shows(step, f"target.{name}"))
+    ]
+    stops = _stops(state, moved, alone, kinds, drawn, scenes)
     return {
         "names": state.lane_titles(),
         "columns": [column.name for column in target.columns],
@@ -262,7 +275,9 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         "figures": views,
         "widgets": any(one.needs_widgets for one in (*drawn[n_lanes], *(one for one, _ in stills))),
         "target": _target(experiment.target),
-        "stops": _stops(state, alone, kinds, drawn, scenes) if changes else {},
+        "stops": stops,
+        "controls": None if step is None or changes else _controls(step, kinds[:n_lanes], stops),
+        "elsewhere": [] if step is None or changes else _elsewhere(state, step, kinds[:n_lanes], stops),
         "kinds": [kind | {"slow": steps} for kind, steps in zip(kinds, slow, strict=True)],
         "parts": palette(names_of(alone)),
         "lanes": list(range(n_lanes)),
@@ -309,13 +324,6 @@ def _carried(
     return found
 
 
-def _colours() -> dict[str, str]:
-    """The dark theme's colour for each of the light one."""
-    pairs = [(getattr(LIGHT, one.name), getattr(DARK, one.name)) for one in fields(Theme)]
-    plain = [pair for pair in pairs if isinstance(pair[0], str)]
-    return dict([*zip(LIGHT.lanes, DARK.lanes, strict=True), *plain])
-
-
 def _figures(drawn: Sequence[Drawn], to_dark: Sequence[tuple[Difference, Drawn]]) -> dict[str, Any]:
     """The figures for one number of lanes, and their differences in the dark theme."""
     return {
@@ -335,24 +343,50 @@ def _changes(found: Iterable[tuple[Difference, Drawn]]) -> dict[str, Changes]:
     }
 
 
+def _controls(step: Step, kinds: Sequence[Any], stops: Mapping[str, Any]) -> list[str]:
+    """The controls of the page that a lesson's step shows, by their addresses; a reader can show the others, too."""
+    lanes = [
+        f"lane{number}.{part}.{name}" for number, kind in enumerate(kinds, 1) for part in ("sampler", "gradient")
+        for name in kind[part]["first"]
+    ]  # fmt: skip
+    there = (*lanes, *(f"target.{name}" for name in stops), "speed", "seed", "n_chains")
+    return [name for name in there if shows(step, name)]
+
+
+def _elsewhere(state: AppState, step: Step, kinds: Sequence[Any], stops: Mapping[str, Any]) -> list[str]:
+    """The labels of the controls that a lesson's step shows in the lab alone, or there with more values."""
+    experiment, out = state.experiment, [words for name, words in MENUS.items() if name in step.controls]
+    for number, (lane, kind) in enumerate(zip(experiment.lanes, kinds, strict=True), 1):
+        for part, owner in (("sampler", SAMPLERS[lane.sampler.key]), ("gradient", GRADIENTS[lane.gradient.key])):
+            listed = [(name, one.label) for name, one in declared(owner) if name not in kind[part]["first"]]
+            out += [label for name, label in listed if shows(step, f"lane{number}.{part}.{name}")]
+    for name, parameter in declared(TARGETS[experiment.target.key]):
+        if shows(step, f"target.{name}") and name not in stops:
+            out.append(parameter.label)
+        elif shows(step, f"target.{name}") and stops[name]["cut"]:
+            out.append(f"{parameter.label} up to {parameter.bounds[1]:,}")
+    return list(dict.fromkeys(out))
+
+
 def _stops(
-    state: AppState, alone: Sequence[Experiment], kinds: Sequence[Any], drawn: Mapping[int, Sequence[Drawn]], scenes: Mapping[int, Scene],
+    state: AppState, names: Sequence[str], alone: Sequence[Experiment], kinds: Sequence[Any], drawn: Mapping[int, Sequence[Drawn]], scenes: Mapping[int, Scene],
 ) -> dict[str, Any]:  # fmt: skip
     """For each parameter of the target with a slider: the differences at each of its values."""
     out = {}
     first = state.experiment.target.values()
     for name, parameter in declared(TARGETS[state.experiment.target.key]):
-        found = []
-        for value in tried(parameter, first[name], STOPS):
+        found, cut = [], False
+        for value in tried(parameter, first[name], STOPS) if name in names else []:
             try:
                 stop = _stop(state, name, value, alone, kinds, drawn, scenes) if value != first[name] else None
             except (SpecError, StructureError):
                 continue
             if len(_json(stop)) > MOST_STOP:
+                cut = True
                 break
             found.append([value, stop])
         if len(found) > 2 and len(out) < MOST_MOVED:
-            out[name] = {"parameter": _parameter(name, parameter), "stops": found}
+            out[name] = {"parameter": _parameter(name, parameter), "stops": found, "cut": cut}
     return out
 
 
@@ -463,8 +497,20 @@ def _kind(alone: Experiment) -> dict[str, Any]:
         "run": {name: value for name, value in run.items() if name not in ("target", "sampler", "gradient")},
         "sampler": _choice(sampler, spec.sampler.values(), of_sampler),
         "gradient": _choice(gradient, spec.gradient.values(), of_gradient),
-        "equations": "".join(mathml(line, alone=True) for line in lines_of(sampler.update_by(gradient), COMMAS)),
+        "equations": _equations(sampler, gradient, spec.sampler.values()),
     }
+
+
+def _equations(
+    sampler: type[Sampler], gradient: type[Estimator], first: Mapping[str, Value]
+) -> list[tuple[dict[str, Value], str]]:
+    """The formulas of a step for all values of the flags that change them; those at the first values come last."""
+    own = {name: first[name] for name in sampler.optional}
+    found = [dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))]
+    return [
+        (flags, "".join(mathml(line, alone=True) for line in lines_of(sampler.update_by(gradient, {**first, **flags}), COMMAS)))
+        for flags in [*(one for one in found if one != own), {}]
+    ]  # fmt: skip
 
 
 def _choice(owner: Any, values: Any, describe: Any) -> dict[str, Any]:

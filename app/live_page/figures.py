@@ -13,6 +13,7 @@ from bokeh.model import Model
 from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Image, Label, LinearColorMapper, Plot, Widget
 
 from app.embedding import standalone
+from app.theme import palette_in
 from app.views import VIEWS
 from app.views.base import AXIS_LABELS, Scene, View
 
@@ -169,8 +170,12 @@ class Difference:
         after: Changes = {}
         for model, _, values in one.attributes:
             for name, value in values.items():
-                text = _recoloured(json.dumps(value), known)
-                if not _has_models(value) and (then := json.loads(text)) != value:
+                if _has_models(value):
+                    continue
+                then = (
+                    palette_in(value, known) if name == "palette" else json.loads(_recoloured(json.dumps(value), known))
+                )
+                if then != value:
                     after.setdefault(model, {})[name] = then
             # A document is without values that are a property's default.
             for name, value in one.models[model].properties_with_values().items():

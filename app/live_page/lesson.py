@@ -85,7 +85,9 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
     if step.spec is not None and not live:
         parts.append(f"<p class='small'>{ELSEWHERE}</p>")
     parts += [as_html(filled_text(step.text, step), mathml), _question(lesson, step)]
-    after = [f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>"] if step.watch else []
+    if step.watch:
+        parts.append(f"<div class='after'><p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p></div>")
+    after = []
     if step.spec is not None and not live:
         after.append(recording.html(step.number, recording.OF_STEP))
     swept = live and sweeping.is_possible(step)
@@ -97,7 +99,8 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
     after += [f"<p><b>Exercise {n}.</b> {sentence(one.text)}</p>" for n, one in enumerate(step.exercises, 1)]
     if step.exercises or (step.spec is not None and not live) or (step.sweep is not None and not swept):
         after.append("<p class='small'><a class='in-lab' hidden target='_blank' rel='noopener'>Open this step in the lab on this computer</a></p>")  # fmt: skip
-    return f"<section class='text' data-step='{step.number}'>{''.join(parts)}<div class='after'>{''.join(after)}</div></section>"
+    # On a narrow screen the script puts the pictures and their controls into the slot.
+    return f"<section class='text' data-step='{step.number}'>{''.join(parts)}<div class='slot'></div><div class='after'>{''.join(after)}</div></section>"
 
 
 def _question(lesson: Lesson, step: Step) -> str:

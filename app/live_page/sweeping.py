@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from bokeh.models import Model
@@ -10,7 +10,7 @@ from bokeh.models import Model
 from app.embedding import standalone
 from app.lesson.sweeping import SweepPicture
 from app.live_page.claims import can_measure, cells, described_measure, exact, follows, per_root
-from app.theme import DARK, LIGHT
+from app.theme import LIGHT, in_dark, palette_in
 from lessons import sweep as sweeps
 from lessons.figures import axis_values, prepare
 from lessons.lesson import VALUE, Claim, Point, Step
@@ -84,7 +84,7 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def dressed(figure: Model) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
+def dressed(figure: Model) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
     """The colours of a figure that differ between the themes, in the light one and in the dark one, by the model's id.
 
     The figure keeps the dark colours.
@@ -100,22 +100,26 @@ def dressed(figure: Model) -> tuple[dict[str, dict[str, str]], dict[str, dict[st
     return light, dark
 
 
-def _colours(figure: Model) -> dict[str, dict[str, str]]:
-    """The texts of all models of a figure, including colours, by the model's id."""
+def _colours(figure: Model) -> dict[str, dict[str, Any]]:
+    """The texts of all models of a figure, including colours, and the palettes, by the model's id."""
     return {
-        model.id: {name: plain for name, value in model.properties_with_values().items() if isinstance(plain := getattr(value, "value", value), str)}
+        model.id: {
+            name: list(plain) if name == "palette" else plain for name, value in model.properties_with_values().items()
+            if isinstance(plain := getattr(value, "value", value), str) or name == "palette"
+        }
         for model in figure.references()
     }  # fmt: skip
 
 
 def _darken(figure: Model) -> None:
     """Give a figure of the light theme the colours of the dark one."""
-    pairs = [(getattr(LIGHT, one.name), getattr(DARK, one.name)) for one in fields(LIGHT)]
-    known = dict([*zip(LIGHT.lanes, DARK.lanes, strict=True), *(pair for pair in pairs if isinstance(pair[0], str))])
+    known = in_dark()
     for model in figure.references():
         for name, value in model.properties_with_values().items():
             colour = getattr(value, "value", value)
-            if isinstance(colour, str) and colour in known:
+            if name == "palette":
+                model.palette = palette_in(colour, known)
+            elif isinstance(colour, str) and colour in known:
                 setattr(model, name, known[colour])
 
 

@@ -17,7 +17,9 @@ class PosteriorPredictive(Predictive):
     def behind(self) -> Array | None:
         if self.problem:
             return None
-        return self.simulated(np.random.default_rng(7), named(self.scene.target, self.scene.target.sample(7, self.n_made)))
+        return self.simulated(
+            np.random.default_rng(7), named(self.scene.target, self.scene.target.sample(7, self.n_made))
+        )
 
     def background(self, lanes: Frame) -> bool:
         """New data sets of each lane's draws."""

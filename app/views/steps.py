@@ -241,6 +241,9 @@ def lit_equation(update: str, terms: Mapping[str, str], parts: Sequence[Part], b
     spans: dict[tuple[int, int], list[int]] = {}
     for k, part in enumerate(parts):
         term, turn = terms[part.name], seen.get(part.name, 0)
+        if term not in update:
+            # A term that is switched off.
+            continue
         seen[part.name] = turn + 1
         at = update.find(term)
         while turn and (following := update.find(term, at + 1)) >= 0:

@@ -63,8 +63,6 @@ export class LessonPage {
     const recording = this.given?.steps[number - 1].recording
     const place = /** @type {HTMLElement | null} */ (part.querySelector(".recording"))
     if (recording && place) {
-      // Its pictures take the place of a run's pictures.
-      document.getElementById("lab")?.before(place)
       this.recordings.set(number, new RecordingPart(place, recording, dark, bokeh, !this.given?.key))
     }
     if (sweep)
@@ -125,7 +123,7 @@ export class LessonPage {
     const { part, step, waiting } = this
     for (const [number, recording] of this.recordings) recording.show(number === this.number && !waiting)
     if (!part || !step) return
-    /** @type {HTMLElement} */ (part.querySelector(".after")).hidden = waiting
+    for (const after of part.querySelectorAll(".after")) /** @type {HTMLElement} */ (after).hidden = waiting
     if (!step.question) return
     const answer = this.answers.get(this.number)
     const right = step.question.answer

@@ -44,17 +44,25 @@ let file
 let page
 let number = 0
 
+/** A phone has room for one picture and its controls: the first that moves. @returns {string[]} */
+const firstViews = () => {
+  if (!matchMedia("(max-width: 560px)").matches) return [...page.shown]
+  const { views } = page.figures[page.lanes.length]
+  return [...page.shown.filter((/** @type {string} */ key) => !views[key].recorded), ...page.shown].slice(0, 1)
+}
+
 const first = () => ({
   seed: page.seed,
   n_chains: page.n_chains,
   start: /** @type {number[] | null} */ (null),
   momentum: /** @type {number[] | null} */ (null),
-  // A phone has room for one picture and its controls.
-  views: /** @type {string[]} */ (matchMedia("(max-width: 560px)").matches ? page.shown.slice(0, 1) : [...page.shown]),
+  views: firstViews(),
   axis: /** @type {string} */ (page.axis),
   speed: page.speed,
   // The times that a teacher has begun the run again, whom this page follows.
   resets: 0,
+  // Whether the reader has asked for the controls that a lesson's step hides.
+  free: false,
   // For each parameter of the target, the stop that changes nothing.
   target: /** @type {Record<string, any>} */ (Object.fromEntries(Object.entries(page.stops).map(([name, { stops }]) => [name, stops.find((/** @type {any} */ [, stop]) => stop === null)[0]]))),
   lanes: /** @type {LaneChoice[]} */ (page.lanes.map(laneOf)),
@@ -141,6 +149,7 @@ const writeFragment = () => {
   words.set("views", chosen.views.join(","))
   for (const key of PLACES) if (chosen[key]) words.set(key, chosen[key].join(","))
   if (stopNow()) words.set("target", JSON.stringify(chosen.target))
+  if (chosen.free) words.set("try", "1")
   chosen.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ i) => words.set(`lane${i}`, JSON.stringify(lane)))
   lesson.writeTo(words)
   element("open").href = `${file.lab || LAB}?${labQuery()}`
@@ -163,8 +172,8 @@ const kindNow = (i) => ({ ...page.kinds[chosen.lanes[i].kind], ...stopNow()?.kin
 /** The figures for the present number of lanes. */
 const figuresNow = () => page.figures[chosen.lanes.length]
 
-/** The keys of the views that apply to these lanes. */
-const views = () => Object.keys(figuresNow().views).filter((key) => (figuresNow().views[key].recorded ? isFiles() : chosen.lanes.some(({ kind }) => page.kinds[kind].views.includes(key))))
+/** The keys of the views that apply to these lanes; those of the step come first, in its order. @returns {string[]} */
+const views = () => [...new Set([...page.shown, ...Object.keys(figuresNow().views)])].filter((key) => figuresNow().views[key] && (figuresNow().views[key].recorded ? isFiles() : chosen.lanes.some(({ kind }) => page.kinds[kind].views.includes(key))))
 
 /** Whether the lanes are the file's own, for which it has recorded pictures. */
 const isFiles = () => String(chosen.lanes.map(({ kind }) => kind)) === String(page.lanes)
@@ -218,6 +227,7 @@ const readFragment = () => {
   chosen.n_chains = whole("n_chains", 1, page.most_chains) ?? chosen.n_chains
   chosen.speed = whole("speed", 1, page.most_speed) ?? chosen.speed
   chosen.resets = whole("resets", 0, 999_999) ?? chosen.resets
+  chosen.free = words.get("try") === "1"
   if (words.has("axis")) {
     if (Object.hasOwn(page.axes, words.get("axis") ?? "")) chosen.axis = words.get("axis") ?? "steps"
     else refused.push("axis")
@@ -671,10 +681,13 @@ const saveDraws = (lanes) => {
 
 // Controls.
 
-/** @param {any} choice @param {Record<string, any>} values @param {string} prefix @param {() => void} moved */
-const sliders = (choice, values, prefix, moved) =>
+/** Whether a control is shown, by its address: a lesson's step shows its own until the reader asks for all. @param {string} address */
+const shows = (address) => !page.controls || chosen.free || page.controls.includes(address)
+
+/** @param {any} choice @param {Record<string, any>} values @param {string} prefix @param {string} address @param {() => void} moved */
+const sliders = (choice, values, prefix, address, moved) =>
   choice.parameters
-    .filter((/** @type {any} */ parameter) => choice.variations[parameter.name])
+    .filter((/** @type {any} */ { name }) => choice.variations[name] && shows(`${address}.${name}`))
     .map((/** @type {any} */ parameter) => slider(parameter, choice.variations[parameter.name], values, prefix, moved))
 
 /** @param {any} parameter @param {any} variation @param {Record<string, any>} values @param {string} prefix @param {() => void} moved */
@@ -732,13 +745,22 @@ const placeLanes = () => {
   const fixed = Object.keys(page.figures).length < 2
   const lanes = chosen.lanes.map((lane, i) => {
     const kind = kindNow(i)
-    const changed = () => changeLane(i)
-    const all = [
-      ...sliders(kind.sampler, lane.sampler, `sampler-${i}`, changed),
-      ...sliders(kind.gradient, lane.gradient, `gradient-${i}`, changed),
-    ]
     const equations = make("div", { className: "equations", tabIndex: 0, role: "group", "aria-label": "One step" })
-    equations.innerHTML = kind.equations
+    let written = ""
+    const write = () => {
+      // Flags change the formulas.
+      const [, formulas] = kind.equations.find((/** @type {any} */ [flags]) => Object.keys(flags).every((name) => lane.sampler[name] === flags[name]))
+      if (formulas !== written) equations.innerHTML = written = formulas
+    }
+    const changed = () => {
+      write()
+      changeLane(i)
+    }
+    const all = [
+      ...sliders(kind.sampler, lane.sampler, `sampler-${i}`, `lane${i + 1}.sampler`, changed),
+      ...sliders(kind.gradient, lane.gradient, `gradient-${i}`, `lane${i + 1}.gradient`, changed),
+    ]
+    write()
     return make("section", { className: `lane lane-${i}` }, make("div", { className: "head" }, make("h2", {}, ...(fixed ? [names()[i]] : choices(lane, i)))), equations, ...all)
   })
   element("lanes").replaceChildren(...lanes)
@@ -779,7 +801,7 @@ const rearrange = (focus) => change(async () => {
 /** Sliders of the target's parameters; one parameter at a time differs from its first value. */
 const placeTarget = () => {
   const start = first().target
-  element("target-controls").replaceChildren(...Object.entries(page.stops).map(([name, { parameter, stops }]) =>
+  element("target-controls").replaceChildren(...Object.entries(page.stops).filter(([name]) => shows(`target.${name}`)).map(([name, { parameter, stops }]) =>
     slider(parameter, { stops }, chosen.target, "target", () => {
       const others = Object.keys(start).filter((other) => other !== name && chosen.target[other] !== start[other])
       for (const other of others) chosen.target[other] = start[other]
@@ -798,10 +820,22 @@ const placeTarget = () => {
     })))
 }
 
-/** Place the controls of the present step. */
-const placeControls = () => {
+/** Place the controls that the step shows, or all of them. */
+const placeShown = () => {
   placeLanes()
   placeTarget()
+  const { controls, elsewhere } = page
+  Object.assign(element("free"), { hidden: !controls, textContent: chosen.free ? "Back to the step" : "Try it yourself" })
+  element("free").title = chosen.free ? "The step's own experiment from its beginning, and its own controls" : "All controls of this file, on this experiment"
+  const more = chosen.free ? [...elsewhere, "other targets, samplers and formulas"] : elsewhere
+  Object.assign(element("elsewhere"), { hidden: !more.length, textContent: `The lab has more controls for this step: ${more.join(", ")}.` })
+  element("seed").hidden = !shows("seed")
+  for (const [id, address] of [["speed", "speed"], ["chains", "n_chains"]]) element(id).closest(".control").hidden = !shows(address)
+}
+
+/** Place the controls of the present step. */
+const placeControls = () => {
+  placeShown()
   element("view-buttons").replaceChildren(...views().map((key) => {
     const button = make("button", { type: "button", id: `show-${key}`, "aria-pressed": "false" }, figuresNow().views[key].title)
     button.onclick = () => {
@@ -895,6 +929,16 @@ const build = () => {
     element("copied").textContent = done ? "Copied." : link
   }
   element("picture").onclick = savePicture
+  element("free").onclick = () => {
+    // Back at the step, the experiment is the step's own.
+    if (chosen.free) {
+      show(number)
+      return
+    }
+    chosen.free = true
+    placeShown()
+    writeFragment()
+  }
   element("draws").onclick = () => tell({ type: "draws" })
   element("add").onclick = () => {
     const used = chosen.lanes.map(({ kind }) => kind)
@@ -903,6 +947,7 @@ const build = () => {
     rearrange(`kind-${chosen.lanes.length - 1}`)
   }
   document.addEventListener("visibilitychange", showPlay)
+  narrow.addEventListener("change", placeLab)
   addEventListener("hashchange", relink)
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || /** @type {HTMLElement} */ (event.target).closest?.("input,select,button,textarea,summary,a")) return
@@ -930,6 +975,16 @@ const connect = () => {
 /** @param {string[]} refused the names of a link's settings */
 const sayRefused = (refused) => { if (refused.length) say(`This file does not have these settings of the link: ${[...new Set(refused)].slice(0, 5).join(", ")}. All others apply.`) }
 
+const narrow = matchMedia("(max-width: 999px)")
+/** A narrow screen has the pictures and their controls within the text, before the claims; a wide one has them beside it. */
+const placeLab = () => {
+  for (const part of [...document.querySelectorAll(".recording"), element("lab")]) {
+    const slot = narrow.matches && document.querySelector(`[data-step="${part.dataset.of ?? number + 1}"] .slot`)
+    const holder = slot || document.querySelector("main")
+    if (part.parentElement !== holder) holder?.append(part)
+  }
+}
+
 /** Show a step, with the link's settings or from its beginning. @param {number} to @param {boolean} [linked] */
 const show = (to, linked = false) => change(async () => {
   number = to
@@ -948,6 +1003,7 @@ const show = (to, linked = false) => change(async () => {
   }
   if (element("place")) element("place").textContent = `${to + 1} of ${file.steps.length}`
   element("lab").hidden = !page.lanes.length
+  placeLab()
   await settled()
   placeViews()
   placeControls()

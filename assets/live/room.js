@@ -62,7 +62,7 @@ frame.onload = () => {
   // The slider of a recording shows another moment of the same experiment.
   const moved = (/** @type {Event} */ { target }) => { if (!(/** @type {Element} */ (target).closest(".recording"))) letGo() }
   for (const kind of ["input", "change"]) inside.addEventListener(kind, moved)
-  for (const id of ["play", "step", "slow", "reset", "seed"]) inside.getElementById(id)?.addEventListener("click", letGo)
+  for (const id of ["play", "step", "slow", "reset", "seed", "free"]) inside.getElementById(id)?.addEventListener("click", letGo)
   inside.getElementById("views")?.addEventListener("pointerup", letGo)
   // The link opens a lab on the reader's own computer, and the sentence is about a page without a server.
   for (const id of ["open", "origin"]) {

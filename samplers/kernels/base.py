@@ -41,6 +41,8 @@ class Sampler(param.Parameterized):
     title: ClassVar[str]
     update: ClassVar[str]
     """One step, in LaTeX; each displayed equation is a line."""
+    optional: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """For a flag, the terms of :attr:`update` that a step without it does not have."""
     diffusion: ClassVar[str]
     """The recipe's D, in LaTeX."""
     curl: ClassVar[str]
@@ -130,9 +132,12 @@ class Sampler(param.Parameterized):
         )
 
     @classmethod
-    def update_by(cls, gradient: type[Estimator]) -> str:
-        """:attr:`update` with this estimator of the gradient; the terms of the parts are in it, too."""
-        return cls.update
+    def update_by(cls, gradient: type[Estimator], values: Mapping[str, Value]) -> str:
+        """:attr:`update` with this estimator of the gradient and these parameters."""
+        out = cls.update
+        for term in (term for flag, terms in cls.optional.items() if not values[flag] for term in terms):
+            out = out.replace(term, "")
+        return out
 
     @classmethod
     def too_small_for(cls, dim: int) -> bool:

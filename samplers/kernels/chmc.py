@@ -6,7 +6,7 @@ import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.gmc import GMC, energy_of, half_kick
-from samplers.kernels.metropolis import accepts
+from samplers.kernels.metropolis import ACCEPT, accepts
 from samplers.manifolds import Sphere
 from samplers.parameters import Real
 
@@ -87,8 +87,9 @@ class CHMC(GMC):
     update = (
         r"\begin{aligned}v &\sim \Lambda(x)\,\mathcal N(0, I);\quad \text{then } L \text{ times:}\\"
         r"v &\leftarrow \Lambda(x)\bigl(v - \tfrac{\epsilon}{2}\nabla U(x)\bigr) - \lambda x,\quad x \leftarrow x + \epsilon v"
-        r"\ \text{ with } \lVert x\rVert = 1,\quad v \leftarrow \Lambda(x)\bigl(v - \tfrac{\epsilon}{2}\nabla U(x)\bigr)\\"
-        r"&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)\end{aligned}"
+        r"\ \text{ with } \lVert x\rVert = 1,\quad v \leftarrow \Lambda(x)\bigl(v - \tfrac{\epsilon}{2}\nabla U(x)\bigr)"
+        + ACCEPT
+        + r"\end{aligned}"
     )
     integrator = "RATTLE, accept step optional"
     source = "Brubaker, Salzmann & Urtasun 2012; Liu, Zhu & Song 2016, Table 1"

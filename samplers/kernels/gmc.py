@@ -4,7 +4,7 @@ import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import AFRESH, Sampler
-from samplers.kernels.metropolis import accepts
+from samplers.kernels.metropolis import ACCEPT, accepts
 from samplers.needs import FULL
 from samplers.parameters import Count, Flag, Real
 from samplers.targets.base import MANIFOLD
@@ -73,9 +73,11 @@ class GMC(Sampler):
     title = "GMC"
     update = (
         r"\begin{aligned}v &\sim \Lambda(x)\,\mathcal N(0, I);\quad \text{then } L \text{ times:}\\"
-        r"v &\leftarrow v - \tfrac{\epsilon}{2}\Lambda\nabla U(x),\quad (x, v) \leftarrow \text{geodesic}_{\epsilon}(x, v),\quad v \leftarrow v - \tfrac{\epsilon}{2}\Lambda\nabla U(x)\\"
-        r"&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)\end{aligned}"
+        r"v &\leftarrow v - \tfrac{\epsilon}{2}\Lambda\nabla U(x),\quad (x, v) \leftarrow \text{geodesic}_{\epsilon}(x, v),\quad v \leftarrow v - \tfrac{\epsilon}{2}\Lambda\nabla U(x)"
+        + ACCEPT
+        + r"\end{aligned}"
     )
+    optional = {"accept": (ACCEPT,)}
     diffusion = "D = 0"
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Geodesic leapfrog, accept step optional"

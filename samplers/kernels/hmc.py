@@ -7,7 +7,7 @@ import numpy as np
 from samplers import jit, textbook
 from samplers.kernels.base import AFRESH, Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.kernels.metropolis import accepts
+from samplers.kernels.metropolis import ACCEPT, accepts
 from samplers.needs import BATCH, FULL, MODE, NOISE
 from samplers.parameters import Count, Flag, Real
 
@@ -82,9 +82,11 @@ class HMC(Sampler):
     title = "HMC"
     update = (
         r"\begin{aligned}r &\sim \mathcal N(0, I);\quad \text{then } L \text{ times:}\\"
-        r"r &\leftarrow r - \tfrac{\epsilon}{2}\nabla\tilde U(\theta),\quad \theta \leftarrow \theta + \epsilon\, r,\quad r \leftarrow r - \tfrac{\epsilon}{2}\nabla\tilde U(\theta)\\"
-        r"&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)\end{aligned}"
+        r"r &\leftarrow r - \tfrac{\epsilon}{2}\nabla\tilde U(\theta),\quad \theta \leftarrow \theta + \epsilon\, r,\quad r \leftarrow r - \tfrac{\epsilon}{2}\nabla\tilde U(\theta)"
+        + ACCEPT
+        + r"\end{aligned}"
     )
+    optional = {"accept": (ACCEPT,)}
     diffusion = "D = 0"
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Leapfrog, accept step optional"

@@ -4,6 +4,9 @@ from math import exp, inf
 
 from samplers import jit
 
+ACCEPT = r"\\&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)"
+"""The accept step as the last line of an update."""
+
 
 @jit.inlined
 def accepts(rng, log_ratio, energy):

@@ -106,6 +106,7 @@ class PSGLD(Sampler):
         r"G &= \operatorname{diag}\bigl(1/(\lambda + \sqrt{v})\bigr)\\"
         r"v &\leftarrow \alpha v + (1 - \alpha)\,\nabla\tilde U(\theta_t) \circ \nabla\tilde U(\theta_t)\end{aligned}"
     )
+    optional = {"gamma": (r" + \epsilon\,\Gamma",)}
     diffusion = "D = G"
     curl = "Q = 0"
     integrator = "Euler–Maruyama"

@@ -322,6 +322,10 @@ class RecipeSampler(Sampler):
         r"z_{t+1} = z_t - \epsilon D\nabla\tilde H - \epsilon Q\nabla\tilde H + \epsilon\,\Gamma + \mathcal N\bigl(0,\ \epsilon(2D - \epsilon\hat B)\bigr),"
         r"\quad \Gamma_i = \textstyle\sum_j \partial_j (D_{ij} + Q_{ij})"
     )
+    optional = {
+        "gamma": (r" + \epsilon\,\Gamma", r",\quad \Gamma_i = \textstyle\sum_j \partial_j (D_{ij} + Q_{ij})"),
+        "dissipation": (r" - \epsilon D\nabla\tilde H",),
+    }
     diffusion = "D = D(z)"
     curl = "Q = Q(z)"
     integrator = "Euler–Maruyama or semi-implicit Euler"

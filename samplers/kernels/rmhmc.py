@@ -6,7 +6,7 @@ import numpy as np
 
 from samplers import jit, textbook
 from samplers.kernels.base import AFRESH, Sampler
-from samplers.kernels.metropolis import accepts
+from samplers.kernels.metropolis import ACCEPT, accepts
 from samplers.parameters import Count, Flag, Real
 from samplers.targets.base import POSITIVE
 
@@ -78,6 +78,10 @@ def advance(rng, state, model, source, params, out, n, info):
                 out[t, c, i] = theta[c, i]
 
 
+ENERGY = r",\\H &= U(\theta) - \tfrac12\textstyle\sum_i\log\theta_i + \tfrac12\sum_i\theta_i\,p_i^2"
+"""The energy of the accept step."""
+
+
 class RMHMC(Sampler):
     """Riemannian manifold Hamiltonian Monte Carlo (Girolami & Calderhead 2011) with the metric G = diag(1/θ).
 
@@ -102,10 +106,12 @@ class RMHMC(Sampler):
         r"\begin{aligned}p &\sim \mathcal N\bigl(0, \operatorname{diag}(1/\theta)\bigr);\quad \text{then } L \text{ times:}\\"
         r"p' &= p - \tfrac{\epsilon}{2}\bigl(\nabla U(\theta) - \tfrac{1}{2\theta} + \tfrac{p'^2}{2}\bigr),\quad"
         r" \theta' = \theta + \tfrac{\epsilon}{2}(\theta + \theta')\,p'\\"
-        r"p &\leftarrow p' - \tfrac{\epsilon}{2}\bigl(\nabla U(\theta') - \tfrac{1}{2\theta'} + \tfrac{p'^2}{2}\bigr),\quad \theta \leftarrow \theta'\\"
-        r"&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr),\\"
-        r"H &= U(\theta) - \tfrac12\textstyle\sum_i\log\theta_i + \tfrac12\sum_i\theta_i\,p_i^2\end{aligned}"
+        r"p &\leftarrow p' - \tfrac{\epsilon}{2}\bigl(\nabla U(\theta') - \tfrac{1}{2\theta'} + \tfrac{p'^2}{2}\bigr),\quad \theta \leftarrow \theta'"
+        + ACCEPT
+        + ENERGY
+        + r"\end{aligned}"
     )
+    optional = {"accept": (ACCEPT, ENERGY)}
     diffusion = "D = 0"
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Generalised leapfrog, accept step optional"

@@ -1,5 +1,7 @@
 """The stochastic Cox–Ingersoll–Ross process: the exact transition with a minibatch estimate of the shape."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from samplers import jit, textbook
@@ -9,7 +11,7 @@ from samplers.kernels.base import Sampler
 from samplers.kernels.cir import scale_and_rate, transition
 from samplers.kernels.minibatch import estimate_counts
 from samplers.needs import BATCH, MODE
-from samplers.parameters import Real
+from samplers.parameters import Real, Value
 from samplers.targets.base import SIMPLEX
 
 
@@ -71,7 +73,7 @@ class SCIR(Sampler):
     steps_to_test = 100
 
     @classmethod
-    def update_by(cls, gradient: type[Estimator]) -> str:
+    def update_by(cls, gradient: type[Estimator], values: Mapping[str, Value]) -> str:
         varied = r" - \tfrac{\theta_t}{\hat\theta}(\hat N - N)" if MODE in gradient.needs else ""
         return cls.update + varied
 

@@ -8,14 +8,18 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from bokeh.models import LinearColorMapper
+from bokeh.palettes import Category20_20, interp_palette
 
 from app.live_page import document, figures, recorded, recording
 from app.live_page.figures import Difference, Drawn
 from app.live_page.still import still
+from app.live_page.sweeping import dressed
 from app.state import AppState
-from app.theme import DARK, LIGHT
-from app.views import fitting
-from app.views.planes import LiveImage
+from app.theme import DARK, LIGHT, in_dark, palette_in
+from app.views import VIEWS, fitting
+from app.views.models.adjacency import shades
+from app.views.planes import LiveImage, signed
 from lessons.library import load_all
 from samplers import Experiment
 from samplers.targets import TARGETS
@@ -40,7 +44,7 @@ def scenes(target, sampler, base=2):
 
 def others(experiment, scene, values):
     """What another scene has: the dark theme, and another target where the case has values for one."""
-    yield {"dark": True}, document._colours()
+    yield {"dark": True}, in_dark()
     if values:
         key = experiment.target.key
         data = {"key": key, "params": {**experiment.target.values(), **values}}
@@ -136,7 +140,7 @@ def test_recorded_views_are_dark_in_the_dark(fault, monkeypatch):
     found, _ = recorded_views(1, monkeypatch)["stationarity"]
     if fault:
         monkeypatch.setattr(figures.Model, "properties_with_values", lambda *_, **__: {})
-    change = Difference.by_colour(found, document._colours())
+    change = Difference.by_colour(found, in_dark())
     plots = [model for model, kind, _ in found.attributes if kind == "Figure"]
     grounds = {change.after.get(plot, {}).get("background_fill_color") for plot in plots}
     assert plots and (grounds == {DARK.surface}) == (not fault)
@@ -150,13 +154,47 @@ def test_a_colour_is_replaced_once(fault, monkeypatch):
         chained = lambda text, known: reduce(lambda so_far, pair: so_far.replace(*pair), known.items(), text)  # noqa: E731
         monkeypatch.setattr(figures, "_recoloured", chained)
     light, dark = ([theme.text, f"<b style='color:{theme.lanes[1]}'>", theme.grid] for theme in (LIGHT, DARK))
-    assert (figures._recoloured(json.dumps(light), document._colours()) == json.dumps(dark)) == (not fault)
+    assert (figures._recoloured(json.dumps(light), in_dark()) == json.dumps(dark)) == (not fault)
+
+
+def rgb(palette):
+    return np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in palette])
+
+
+PALETTES = {
+    "lane": lambda theme: shades(theme.surface, theme.lanes[0]),
+    "grid": lambda theme: shades(theme.grid, theme.lanes[0]),
+    "signed": signed,
+    "density": lambda theme: interp_palette(list(theme.density), 64),
+}
+
+
+@pytest.mark.parametrize("name", PALETTES)
+def test_a_palette_in_the_dark_is_the_dark_themes(name):
+    """Fails where only the ends of a palette are dark, or its middle is not that of the dark theme."""
+    np.testing.assert_allclose(rgb(palette_in(PALETTES[name](LIGHT), in_dark())), rgb(PALETTES[name](DARK)), atol=1.01)
+    assert palette_in(Category20_20, in_dark()) == list(Category20_20)
+
+
+@pytest.mark.parametrize("target", ["mises_posterior", "fisher", "quartic"])
+def test_a_recorded_ground_is_dark_in_the_dark(target):
+    """The image under the chains. Fails where a recording keeps the light theme's palette."""
+    scene = scenes(target, "sggmc" if target != "quartic" else "sgld", 1)[2][1]
+    key = {"mises_posterior": "torus", "fisher": "globe", "quartic": "state"}[target]
+    light, dark = dressed(VIEWS[key](scene).figure)
+    twin = VIEWS[key](replace(scene, dark=True)).figure
+    (wanted,) = {tuple(one.palette) for one in twin.select({"type": LinearColorMapper}) if len(one.palette) == 64}
+    (found,) = {tuple(one["palette"]) for one in dark.values() if len(one.get("palette", ())) == 64}
+    np.testing.assert_allclose(rgb(found), rgb(wanted), atol=1.01)
+    assert found[0] == DARK.density[0] and any(
+        one.get("palette", [""])[0] == LIGHT.density[0] for one in light.values()
+    )
 
 
 READY = [key for key, target in TARGETS.items() if key not in ("typed", "posterior") and target().ready]
 
 
-def shades(key):
+def squares(key):
     target = TARGETS[key]()
     return [path for path in re.findall('<path d="([^"]*)"', still(target, 0)) if path]
 
@@ -164,14 +202,14 @@ def shades(key):
 @pytest.mark.parametrize("key", READY)
 def test_each_target_has_a_still_picture(key):
     """It has numbers alone, and is small."""
-    drawn = "".join(shades(key))
+    drawn = "".join(squares(key))
     assert 100 < len(drawn) < 60_000
     assert not re.search("nan|inf", drawn)
 
 
 def test_the_still_picture_is_the_density():
     """The darkest squares are where the quartic's density is largest; a planted fault, axes exchanged, is seen."""
-    corners = re.findall(r"M([\d.]+) ([\d.]+)h", shades("quartic")[-1])
+    corners = re.findall(r"M([\d.]+) ([\d.]+)h", squares("quartic")[-1])
     x, y = np.array(corners, dtype=float).T
     (low, high), (bottom, top) = (column.axis for column in TARGETS["quartic"]().columns)
     theta = np.column_stack([low + (high - low) * (x / 320 + 1 / 96), top - (top - bottom) * (y / 200 + 1 / 96)])

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from app.live_page import write_site
+from app.live_page import document, site, write_site
 from app.live_page.lesson import step_html
 from lessons.library import load_all
 from samplers import Experiment
@@ -27,10 +27,29 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path):
     page = (tmp_path / "langevin.html").read_text(encoding="utf-8")
     assert 'src="bokeh.js"' in page and 'src="live.js"' in page and len(page) < 600_000
     kinds = pages_of(page)["steps"][0]["kinds"]
-    assert [kind["equations"].count("<math") for kind in kinds] == [1, 2], "Γ has a line of its own"
+    assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [1, 2], "Γ has a line of its own"
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
     assert told[-1][:2] == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "number", "name", "label"),
+    [
+        ("diagnostics-mislead", 1, "radius", None),
+        ("riemannian", 3, "scale", None),
+        ("control-variates", 3, "items", "Data N"),
+    ],
+)
+def test_a_step_whose_target_moves_has_its_values_or_names_them(key, number, name, label):
+    """Data sets of other sizes have no room in the file. Fails where the page has neither a slider nor the sentence."""
+    lesson = load_all([]).lessons[key]
+    state = site._state(lesson, lesson.steps[number - 1])
+    page = document._page(state, document._alone(state.experiment, ()), False)
+    assert "lane1.sampler.step_size" in page["controls"]
+    assert (f"target.{name}" in page["controls"]) == (label is None)
+    assert len(page["stops"].get(name, {"stops": []})["stops"]) >= 3 * (label is None)
+    assert page["elsewhere"] == ([] if label is None else [label])
 
 
 def test_a_claim_that_is_measured_in_the_lab_says_what_is_expected():

@@ -177,6 +177,20 @@ def test_the_card_of_scir_follows_its_gradient():
     assert "dirichlet" in TARGETS["sparse_dirichlet"].key
 
 
+def test_the_card_of_hmc_follows_its_accept_step():
+    """Fails where the card shows an accept step that is off, or two lanes that differ in it alone have one card."""
+    state = AppState()
+    state.set_sampler(0, "hmc")
+    state.add_lane()
+    state.set_sampler(1, "hmc")
+    assert len(cards(state)) == 2
+    state.set_lane_param(0, "sampler", "accept", False)
+    texts = [
+        " ".join(str(pane.object) for pane in card.select(lambda one: hasattr(one, "object"))) for card in cards(state)
+    ]
+    assert ["accept with probability" in text for text in texts[1:]] == [False, True]
+
+
 def test_the_card_of_a_recipe_shows_its_own_formulas():
     """Each lane's D and f as they were typed. Fails where all recipes have one general card."""
     state, lane = AppState(), {"gradient": {"key": "full"}}

@@ -22,6 +22,7 @@ summary = "Of BAD."
 
 ```toml
 views = ["marginal", "ks"]
+controls = ["sampler.step_size", "speed"]
 names = ["BAD"]
 watch = "The curve."
 
@@ -152,6 +153,116 @@ def test_a_step_opens_with_its_own_settings(opened, text, tmp_path):
     path.write_text(LESSON.replace(names, names + '\npage = { speed = 50, axis = "gradients" }'), encoding="utf-8")
     assert opens_with(opened(text)) == ("20", "steps")
     assert opens_with(opened(lesson_page(hostile(read(path))))) == ("50", "gradients")
+
+
+OWN = """+++
+title = "Controls"
+minutes = 1
++++
+
+## One
+
+```toml
+views = ["marginal"]
+controls = ["sampler.friction", "lane2.gradient.variance", "target.sd", "lanes"]
+watch = "The histogram."
+
+[experiment]
+target = "gaussian"
+lanes = ["sghmc~gaussian", "sghmc~gaussian"]
+
+[[claim]]
+says = "The variance is nearly 1."
+measure = "variance"
+above = 0.5
+
+[[exercise]]
+text = "Try it yourself."
+solution = "So."
+experiment = { target = "gaussian", lanes = ["sgld"] }
+```
+
+## Two
+
+```toml
+controls = ["sampler.step_size", "speed", "seed", "n_chains"]
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lesson") / "controls.md"
+    path.write_text(OWN, encoding="utf-8")
+    return lesson_page(read(path))
+
+
+INPUTS = "[...document.querySelectorAll('#lab input, #lab select, #seed')].filter((one) => one.offsetParent).map((one) => one.id)"
+
+
+def test_a_step_shows_its_own_controls_until_the_reader_tries_himself(opened, own):
+    """*Try it yourself* shows all that the file has, also by its link; *Back to the step* undoes all changes."""
+    page = opened(own, still=True)
+    page.wait_for_function(SETTLED)
+    first = ["sampler-0-friction", "sampler-1-friction", "gradient-1-variance", "target-sd"]
+    assert sorted(set(page.evaluate(INPUTS)) - {"axis"}) == sorted(first)
+    assert page.locator("#elsewhere").inner_text() == "The lab has more controls for this step: more samplers."
+    page.locator("#next").click()
+    page.wait_for_function(SETTLED)
+    second = ["sampler-0-step_size", "sampler-1-step_size", "speed", "seed", "chains"]
+    assert sorted(set(page.evaluate(INPUTS)) - {"axis"}) == sorted(second)
+    assert not page.locator("#elsewhere").is_visible()
+    page.locator("#back").click()
+    page.wait_for_function(SETTLED)
+    page.get_by_role("button", name="Try it yourself").press("Enter")
+    free = set(page.evaluate(INPUTS))
+    assert free >= {*first, *second, "gradient-0-variance"}
+    assert page.evaluate("document.activeElement.id") == "free"
+    size = page.locator("output[for=sampler-0-step_size]")
+    before = size.inner_text()
+    page.locator("#sampler-0-step_size").press("ArrowRight")
+    assert size.inner_text() != before
+    again = opened(own, still=True, fragment=page.evaluate("location.hash"))
+    again.wait_for_function(SETTLED)
+    assert set(again.evaluate(INPUTS)) == free
+    again.get_by_role("button", name="Back to the step").press("Enter")
+    again.wait_for_function(SETTLED)
+    assert sorted(set(again.evaluate(INPUTS)) - {"axis"}) == sorted(first)
+    again.locator("#free").click()
+    assert size.inner_text() != before and again.locator("output[for=sampler-0-step_size]").inner_text() == before
+
+
+def test_a_file_that_shows_all_controls_is_seen(opened, own):
+    """A planted fault: the file does not know which controls the step shows."""
+    pages = pages_of(own)
+    pages["steps"][0]["controls"] = None
+    page = opened(with_pages(own, pages), still=True)
+    page.wait_for_function(SETTLED)
+    assert "sampler-0-step_size" in page.evaluate(INPUTS)
+
+
+PLACES = """() => Object.fromEntries(Object.entries({watch: ".after p", lab: "#lab", claims: ".claims", picture: "#view-marginal", text: ".text"})
+  .map(([name, which]) => [name, document.querySelector(which).getBoundingClientRect().toJSON()]))"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_on_a_telephone_the_picture_is_in_the_text(opened, own, theme):
+    """Between the sentence to watch and the claims; it stays on the screen with every control that is scrolled to."""
+    page = opened(own, size=(390, 844), theme=theme)
+    page.wait_for_function(MOVES)
+    at = page.evaluate(PLACES)
+    assert at["watch"]["bottom"] <= at["lab"]["top"] and at["lab"]["bottom"] <= at["claims"]["top"]
+    check_width(page)
+    for name in ("play", "sampler-0-friction", "gradient-1-variance", "target-sd", "free"):
+        page.locator(f"#{name}").evaluate("(one) => one.scrollIntoView({block: 'end'})")
+        picture = page.evaluate(PLACES)["picture"]
+        box = page.locator(f"#{name}").bounding_box()
+        assert picture["top"] >= 0 and picture["bottom"] <= 844, name
+        assert box["y"] >= picture["bottom"] or box["y"] + box["height"] <= picture["top"], name
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.wait_for_function("document.querySelector('#lab').parentElement.localName === 'main'")
+    at = page.evaluate(PLACES)
+    assert at["lab"]["left"] >= at["text"]["right"] and at["picture"]["bottom"] <= 720
 
 
 def test_a_student_answers_and_sees_the_marks(opened, text):

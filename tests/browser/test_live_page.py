@@ -175,6 +175,24 @@ def test_changes_on_the_way_are_in_the_file(opened):
         live_page(Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}]}))
 
 
+def test_the_formulas_follow_the_accept_step(opened):
+    """Planted fault: the file has the formulas of its first values alone."""
+    _, text = made("gaussian", ("hmc", "full"))
+    pages = pages_of(text)
+    kind = pages["steps"][0]["kinds"][0]
+    assert ["accept" in formulas for _, formulas in kind["equations"]] == [False, True]
+    kind["equations"] = kind["equations"][-1:]
+    for content, follows in ((text, True), (with_pages(text, pages), False)):
+        page = opened(content, still=True)
+        page.wait_for_function(SETTLED)
+        formulas, accept = page.locator(".equations").first, page.locator("#sampler-0-accept")
+        assert "accept" in formulas.inner_text()
+        accept.uncheck()
+        assert ("accept" not in formulas.inner_text()) == follows
+        accept.check()
+        assert "accept" in formulas.inner_text()
+
+
 def test_a_drag_throws_the_chains(opened):
     """The start and the momentum of a drag are in the link, and what runs is what Python makes of that link."""
     experiment, text = made("gaussian", ("sghmc", "full"))

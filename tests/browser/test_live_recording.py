@@ -1,15 +1,18 @@
 """Recordings of runs that need Python on live pages: the recorded moments are those of the run that Python makes."""
 
+import io
 from base64 import b64decode
 from dataclasses import replace
 from math import isnan
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from app.live_page import lesson_page, live_page, recording
 from lessons.library import find
 from samplers import Experiment
+from tests.browser import IDLE
 from tests.browser.lab import check_width, wait_until
 from tests.browser.live import pages_of, with_pages
 
@@ -124,6 +127,27 @@ def test_a_recording_on_a_telephone_in_the_dark(opened, text):
     check_width(page)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert page.evaluate("Bokeh.documents[0].roots()[0].background_fill_color") == "#1b2027"
+
+
+GROUNDS = "() => Bokeh.documents.flatMap((one) => one.roots()).flatMap((root) => [...root.references()]).filter((one) => one.type === 'LinearColorMapper').map((one) => one.palette[0])"
+
+
+def test_recorded_images_are_of_the_theme(opened, density_lesson):
+    """The map of the torus has the ground of the page, also after a change of the theme."""
+    page = open_at(opened, lesson_page(density_lesson), theme="dark")
+    assert "#1b2027" in page.evaluate(GROUNDS) and "#ffffff" not in page.evaluate(GROUNDS)
+    dark = pixels(page)
+    page.locator("#theme").click()
+    assert "#ffffff" in page.evaluate(GROUNDS) and "#1b2027" not in page.evaluate(GROUNDS)
+    page.wait_for_function(IDLE)
+    assert np.median(dark) < 80 and np.median(pixels(page)) > 200
+
+
+def pixels(page):
+    """The first recorded picture."""
+    return np.asarray(
+        Image.open(io.BytesIO(page.locator(".recording .plot").first.screenshot())).convert("L"), dtype=float
+    )
 
 
 CELLS = """(ids) => ids.flatMap((id) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one).data.image.flatMap((one) => [...one]))"""

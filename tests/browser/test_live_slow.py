@@ -44,6 +44,7 @@ summary = "Of a step."
 page = { slow = 2 }
 experiment = "target=correlated_gaussian&lane=sgld(step_size:0.02)~full&n_chains=4&n_steps=100"
 views = ["state"]
+controls = ["speed"]
 
 [question]
 ask = "Which?"

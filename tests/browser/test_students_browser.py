@@ -102,9 +102,10 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
     press(teacher, "Close the bars")
     for page in (teacher.page, a.page, b.page):
         page.locator(".room .bar").first.wait_for(state="detached")
-    # A control that a student moves lets go.
-    seed = b.live.locator("#seed")
-    seed.click()
+    # A control that a student moves lets go; those that the step hides are there then, too.
+    free = b.live.get_by_role("button", name="Try it yourself")
+    free.click()
+    b.live.locator("#seed").click()
     b.says("Follow the teacher")
     a.says("Following: let go")
     # Race, with a sampler that the teacher does not show.

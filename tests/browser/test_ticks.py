@@ -1,19 +1,26 @@
-"""The labels of ticks as a browser writes them: no two neighbours are equal, no zero has a sign, and an axis has powers
-of ten or other numbers, not both.
+"""The labels of ticks as a browser writes them: no two neighbours are equal, no zero has a sign, an axis has powers
+of ten or other numbers, not both, and the labels of a sweep have room.
 """
 
 import json
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from bokeh.models import Axis, BasicTickFormatter, LinearAxis, NumeralTickFormatter, Plot
 from bokeh.resources import Resources
 
 from app.embedding import standalone
 from app.lanes.densities import LaneRecord
+from app.lesson.sweeping import SweepPicture
+from app.theme import LIGHT
 from app.views import VIEWS, fitting
 from app.views.base import Frame, Scene
 from app.views.recipes import layouts_of
+from lessons import figures as figures_of_lessons
+from lessons import load_all
+from lessons.measures.base import Estimate
+from lessons.sweep import Row
 from samplers import Experiment, Run
 from tests.browser import IDLE
 
@@ -155,3 +162,68 @@ def test_ticks_that_read_alike_are_seen(page):
             if type(axis.formatter) is NumeralTickFormatter:
                 axis.formatter = NumeralTickFormatter(format="0,0.[000]")
     assert {key for key, _ in faults(page, views)} >= {"trace", "thermostat"}
+
+
+BOXES = """() => {
+  const out = [], pen = document.createElement("canvas").getContext("2d")
+  pen.font = "12px helvetica"
+  const visit = (view) => {
+    for (const axis of view.axis_views ?? []) {
+      const k = axis.dimension, coords = axis.tick_coords.major[k]
+      const scale = k === 0 ? axis.coordinates.x_scale : axis.coordinates.y_scale
+      const labels = axis.compute_labels(coords).items.map((one, i) => [scale.compute(coords[i]), one.text]).filter(([, text]) => text)
+      out.push(labels.map(([at, text]) => [at, k === 0 ? pen.measureText(text).width : 12, text]).sort((a, b) => a[0] - b[0]))
+    }
+    for (const child of view.children()) visit(child)
+  }
+  for (const root of Bokeh.index.roots) visit(root)
+  return out
+}"""
+
+
+def crowded(page, figure):
+    """The neighbouring labels of a figure that overlap on a phone, and how many labels each axis has."""
+    figure.update(sizing_mode="fixed", width=366, height=270)
+    page.goto("about:blank")
+    for script in Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).js_raw:
+        page.add_script_tag(content=script)
+    page.evaluate(DRAW, [json.dumps(standalone(figure))])
+    page.wait_for_function(IDLE)
+    found = page.evaluate(BOXES)
+    pairs = [pair for boxes in found for pair in pairwise(boxes)]
+    close = [(a[2], b[2]) for a, b in pairs if b[0] - a[0] < (a[1] + b[1]) / 2 + 2]
+    return close, [len(boxes) for boxes in found]
+
+
+def swept(key, low, high, live=False):
+    """The picture of a lesson's first sweep whose results are between two numbers."""
+    figures_of_lessons.prepare("bokeh")
+    step = next(step for step in load_all([]).lessons[key].steps if step.sweep is not None)
+    points = step.sweep.points(step.spec, False)
+    sizes = np.geomspace(low, high, len(points))
+    rows = [Row(point, (Estimate(float(size)),)) for point, size in zip(points, sizes, strict=True)]
+    figure = SweepPicture(step, rows, step.names, LIGHT).figure
+    if live:
+        # A live page has no captions in the figure.
+        figure.y_range.range_padding = figure.x_range.range_padding
+    return figure
+
+
+SWEPT = ["control-variates", "step-size", "boundary", "bias-variance"]
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e-7, 0.3), (0.01, 0.6), (0.3, 0.6), (12.0, 4500.0)])
+@pytest.mark.parametrize("key", SWEPT)
+def test_the_labels_of_a_sweep_have_room_on_a_phone(page, key, low, high):
+    """On log axes of few and of many powers of ten; each axis has two labels at least."""
+    for live in (False, True):
+        close, counts = crowded(page, swept(key, low, high, live))
+        assert close == [] and min(counts) >= 2
+
+
+def test_crowded_labels_are_seen(page, monkeypatch):
+    """Planted faults: all values of the swept parameter have labels; the vertical axis has Bokeh's own."""
+    monkeypatch.setattr(figures_of_lessons, "_apart", lambda values: [(value, f"{value:g}") for value in values])
+    monkeypatch.setattr(figures_of_lessons, "thin_labels", lambda _: None)
+    assert ("0.4", "0.45") in crowded(page, swept("step-size", 0.01, 0.6))[0]
+    assert ("0.3", "0.25") in crowded(page, swept("bias-variance", 0.01, 0.6, live=True))[0]

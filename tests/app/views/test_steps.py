@@ -15,6 +15,7 @@ from app.views.base import Playing
 from app.views.steps import colours_of, lit_equation, longer, numbers_of, under
 from app.walk import KEPT, Walk
 from samplers import Run
+from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS, base
 from samplers.parts import take_apart
 from samplers.targets import TARGETS
@@ -173,6 +174,35 @@ def test_every_part_is_lit_in_the_equation(s):
     plain = re.sub(r"\\underset{[^}]*}{\\class{[^}]*}{", "⟦", made)
     assert made.count("{") == made.count("}")
     assert plain.replace("⟦", "").replace("}", "") == sampler.update.replace("}", "")
+
+
+OFF = {
+    # A sampler, its flag, the part that is then missing, and whether the step still has it, without a move.
+    "hmc": ("quartic", "accept", "accept", False),
+    "gmc": ("fisher", "accept", "accept", False),
+    "chmc": ("fisher", "accept", "accept", False),
+    "rmhmc": ("gamma", "accept", "accept", False),
+    "psgld": ("quartic", "gamma", "Γ", False),
+    "recipe": ("quartic", "gamma", "εΓ", True),
+}
+
+
+@pytest.mark.parametrize("s", OFF)
+def test_a_term_that_is_switched_off_is_not_in_the_equation(s):
+    """Fails where the equation of the step bar has it, or is cut at a term that it lacks."""
+    target, flag, part, there = OFF[s]
+    run = records(target, [(s, {flag: False})])[0].run
+    step, sampler = take_apart(run), type(run.sampler)
+    values = run.spec.sampler.values()
+    update = sampler.update_by(GRADIENTS[run.spec.gradient.key], values)
+    whole = sampler.update_by(GRADIENTS[run.spec.gradient.key], values | {flag: True})
+    assert sampler.parts[part] in whole and sampler.parts[part] not in update
+    assert (part in {one.name for one in step.parts}) == there
+    made = lit_equation(update, sampler.parts, step.parts, [""] * len(step.parts))
+    assert made.count("{") == made.count("}")
+    plain = re.sub(r"\\ (\\underset{[^}]*}{\\class{[^}]*}{)(?=-)", r"\1", made)
+    plain = re.sub(r"\\underset{[^}]*}{\\class{[^}]*}{", "", plain)
+    assert plain.replace("}", "") == update.replace("}", "")
 
 
 def test_a_part_that_is_made_again_lights_the_next_place_of_its_term():
