@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from textwrap import fill
 from typing import Any
 
 from bokeh.models import DataRange1d, Div, Model, Range1d
@@ -98,6 +99,10 @@ def _larger(size: str) -> str:
     return f"{LARGE * float(size.removesuffix('px')):g}px" if size.endswith("px") else size
 
 
+LABEL = 18
+"""Characters of a vertical axis's label in a line: as many as the height of the smallest frame, 120 pixels, has room for."""
+
+
 def plot(
     colours: Theme,
     x_label: str,
@@ -116,7 +121,7 @@ def plot(
     p.xaxis.ticker.desired_num_ticks, p.yaxis.ticker.desired_num_ticks = 5, 4
     for axis in p.axis:
         axis.ticker.num_minor_ticks = 0
-    p.xaxis.axis_label, p.yaxis.axis_label = x_label, y_label
+    p.xaxis.axis_label, p.yaxis.axis_label = x_label, fill(y_label, LABEL)
     return p
 
 

@@ -48,7 +48,7 @@ FAULTS = """() => {
     })
     for (const { model } of parts.filter((part) => part.model.type.endsWith("Axis") && part.model.axis_label)) {
       pen.font = `${model.axis_label_text_font_size} sans-serif`
-      const length = pen.measureText(model.axis_label).width, across = plot.model.below.includes(model)
+      const length = Math.max(...model.axis_label.split("\\n").map((line) => pen.measureText(line).width)), across = plot.model.below.includes(model)
       const [room, middle] = across ? [width, (frame.left + frame.right) / 2] : [height, (frame.top + frame.bottom) / 2]
       if (middle - length / 2 < -2 || middle + length / 2 > room + 2) fault(`the axis “${model.axis_label}” is cut off`)
       if (!across) boxes.push({ text: `the axis “${model.axis_label}”`, left: 0, right: 16, top: middle - length / 2 + 2, bottom: middle + length / 2 - 2 })

@@ -601,6 +601,11 @@ const waiting = []
 
 /** @param {any} message */
 const draw = (message) => {
+  // A frame of the step before may come after its lanes are gone.
+  if (!chosen.lanes.length) {
+    post({ type: "answer", number: message.number })
+    return
+  }
   if (drawing) {
     waiting.push(message)
     return
