@@ -100,7 +100,7 @@ def _larger(size: str) -> str:
 
 
 LABEL = 18
-"""Characters of a vertical axis's label in a line: as many as the height of the smallest frame, 120 pixels, has room for."""
+"""Characters in a line of a vertical axis's label: as many as the smallest frame, of 120 pixels, has room for."""
 
 
 def plot(

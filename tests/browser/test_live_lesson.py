@@ -311,16 +311,6 @@ def test_a_student_answers_and_sees_the_marks(opened, text):
     page.wait_for_function(MOVES)
 
 
-def test_frames_of_a_step_come_after_its_lanes_are_gone(opened, text):
-    """From a moving step to one of words alone, and back: no frame fails, and the step moves again."""
-    page = opened(text, fragment="#step=2")
-    for _ in range(5):
-        page.wait_for_function(MOVES)
-        page.locator("#next").click()
-        page.get_by_text("Words alone.").wait_for()
-        page.locator("#back").click()
-
-
 def test_a_question_is_skipped_with_the_keyboard(opened, text):
     page = opened(text)
     page.locator(".skip").press("Enter")
