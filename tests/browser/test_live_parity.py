@@ -351,7 +351,7 @@ DESCRIPTIONS = {
 }
 SCRIPTS = {
     "a change of the spec missed": ("run.js", "        this.change(this.changed)\n", "", JOBS["changes that the spec has"]),
-    "a place taken for another": ("run.js", "this._place(tile(description.theta, n))", "engine.view(this.arrays.position).set(tile(description.theta, n))", JOBS["a posterior from a place in θ"]),
+    "a place taken for another": ("run.js", "this._place(tile(description.theta, n * dim))", "engine.view(this.arrays.position).set(tile(description.theta, n * dim))", JOBS["a posterior from a place in θ"]),
     "a throw taken for another": ("run.js", "this._throw(this._white(Float64Array.from(description.velocity)))", "this._throw(Float64Array.from(description.velocity))", JOBS["a posterior from a place in θ"]),
     "strides": ("engine.js", "let i = shape.length - 1; i >= 0; i--", "let i = 0; i < shape.length; i++", JOBS["another estimator"]),
     "an item's size": ("engine.js", "BigInt(size(shape)), 8n, pointer", "BigInt(size(shape) - 1), 16n, pointer", JOBS["other variables"]),
