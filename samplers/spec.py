@@ -90,7 +90,7 @@ class Settings(param.Parameterized):
     )
     start = RealVector(
         label="Start",
-        doc="The θ where all chains begin, one number for each coordinate, separated by commas; empty: where the target has them begin, which is near each mode in turn where several are known.",
+        doc="The θ where all chains begin, one number for each coordinate, separated by commas; empty: where the target starts them, which is near each mode in turn if several are known.",
     )
     momentum = RealVector(
         label="Momentum",

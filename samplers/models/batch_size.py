@@ -16,8 +16,6 @@ from samplers import jit
 
 Array = NDArray[np.float64]
 
-ENOUGH = 50.0
-"""τ is known where the draws, in blocks, are worth so many independent ones: then to about a third."""
 RATIO = 4
 """The sizes that are tried are N, N/RATIO, N/RATIO², …, 1."""
 PART = 4
@@ -33,15 +31,16 @@ def tau_int(draws: ArrayLike, block: int = 1) -> float:
     noise one by one. Such are the draws of φ ~ p(φ | z): the larger part of their variance is new in every step, and
     what they have of the z is remembered. The blocks' means have little of what is new.
     """
-    from arviz_stats.base import array_stats
+    # Diagnostics import runs, and runs import models.
+    from samplers.diagnostics import convergence
 
     x = np.asarray(draws, dtype=float)
     n = len(x) // block
-    if n < ENOUGH or not np.ptp(x) > 0:
+    if n < convergence.ENOUGH or not np.ptp(x) > 0:
         return np.inf
     means = (x - x.mean())[: n * block].reshape(n, block).mean(axis=1) / x.std()
-    worth = float(array_stats.ess(means[None], method="mean"))
-    return max(block * float(means.var()) * n / min(worth, n), 1.0) if worth >= ENOUGH else np.inf
+    tau = convergence.tau_of_mean(means)
+    return max(block * float(means.var()) * tau, 1.0) if np.isfinite(tau) else np.inf
 
 
 def sizes_to_try(n_data: int) -> NDArray[np.int64]:
@@ -150,8 +149,11 @@ def exact_best(n_data: int, variance: float, local: float, overall: float) -> fl
 
 
 @jit.helper
-def scan(rng, x, z, variance, batch_size, out):
-    """The steps of :func:`gaussian_scan`."""
+def gaussian_scan(rng, x, z, variance, batch_size, out):
+    """Minibatch Gibbs where all is known: θ flat, z_i | θ ~ N(θ, 1), x_i | z_i ~ N(z_i, s²).
+
+    A step draws ``batch_size`` different z_i, chosen at random, and then θ given all z. ``out`` (steps,) are the θ.
+    """
     n = len(x)
     order = np.arange(n)
     total = z.sum()
@@ -170,15 +172,6 @@ def scan(rng, x, z, variance, batch_size, out):
         out[t] = theta
 
 
-@jit.loop(types.void(jit.rng_type, jit.vector, jit.vector, types.float64, types.int64, jit.vector))
-def gaussian_scan(rng, x, z, variance, batch_size, out):
-    """Minibatch Gibbs where all is known: θ flat, z_i | θ ~ N(θ, 1), x_i | z_i ~ N(z_i, s²).
-
-    A step draws ``batch_size`` different z_i, chosen at random, and then θ given all z. ``out`` (steps,) are the θ.
-    """
-    scan(rng, x, z, variance, batch_size, out)
-
-
 @jit.loop(types.void(jit.rng_type, types.float64, types.int64, jit.vector, jit.vector, jit.vector))
 def scan_chain(rng, variance, batch_size, x, z, out):
     """The θ of :func:`gaussian_scan`, out (steps,), from an exact draw, on data of the chain's own: x and z (N,) are
@@ -192,4 +185,4 @@ def scan_chain(rng, variance, batch_size, x, z, out):
     theta += np.sqrt((1 + variance) / n) * rng.standard_normal()
     for i in range(n):
         z[i] = (variance * theta + x[i]) / (1 + variance) + np.sqrt(variance / (1 + variance)) * rng.standard_normal()
-    scan(rng, x, z, variance, batch_size, out)
+    gaussian_scan(rng, x, z, variance, batch_size, out)

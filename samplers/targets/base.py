@@ -419,9 +419,9 @@ class Target(param.Parameterized):
         """Where the first chain starts, (dim,)."""
 
     def starts(self) -> Array:
-        """Where chains start, (k, dim): the first at the first point, the next at the next, then from the first again.
+        """Where chains start, (k, dim): chain c at the point c mod k.
 
-        The only one is :meth:`start`, unless modes are known between which few chains cross.
+        The only point is :meth:`start`, unless several modes are known that few chains leave.
         """
         return self.start()[None]
 

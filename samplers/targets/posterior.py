@@ -326,7 +326,7 @@ class TypedPosterior(OfTable, Boxed):
         lowest, away = self._at(self.mode)[0], self.start() - self.mode
         modes: list[Array] = [self.mode]
         for place in self._modes if self._has_mode else []:
-            # A mode lower than the first by 10 has nearly no mass; two that are close are the same climb's end.
+            # Where U is higher by 10 there is nearly no mass. Climbs to one mode end at places that are close.
             near = min(float((place - mode) @ self.curvature @ (place - mode)) for mode in modes) < 1
             if not near and self._at(place)[0] < lowest + 10:
                 modes.append(place)
