@@ -125,7 +125,7 @@ class Live:
         self._drawn_times: deque[tuple[float, int]] = deque(maxlen=60)
 
     @abstractmethod
-    def build_views(self) -> None:
+    async def build_views(self) -> None:
         """Make figures for the current choices; the page's script does not have them yet."""
 
     @abstractmethod
@@ -151,6 +151,8 @@ class Live:
 
     async def run(self) -> None:
         """The loop; ends when its task is cancelled."""
+        # While the browser loads the page.
+        await self.build_views()
         await self._connected.wait()
         if self._screen[1] or self._dark:
             await self._loaded.wait()
@@ -188,7 +190,7 @@ class Live:
     async def _lay_out(self) -> None:
         """Put new figures on the page if the choice has changed."""
         if self._rebuild:
-            self.build_views()
+            await self.build_views()
         if self._stale:
             await self._send_layout()
 

@@ -253,15 +253,22 @@ class Runner(Live):
         self._restart = self.lanes is None
         self._rebuild = self._restart or self._wanted() != self._built
 
-    def build_views(self) -> None:
-        """Make new figures; none for a model that is still to be loaded."""
+    async def build_views(self) -> None:
+        """Make new figures, none for a model that is still to be loaded. Other pages have a turn after each figure."""
         self._rebuild = False
         scene, keys = wanted = self._wanted()
         if scene is None:
             return
         before = {view.key: view for view in self.views}
-        self._built, self._stale, self._drew = wanted, True, False
-        self.views = [VIEWS[key].made(scene, before.get(key)) for key in keys]
+        self._built, self._drew = wanted, False
+        views = []
+        for key in keys:
+            views.append(VIEWS[key].made(scene, before.get(key)))
+            await asyncio.sleep(0)
+            # A property that keeps its value, which takes as long as the figure.
+            _ = views[-1].document
+            await asyncio.sleep(0)
+        self.views, self._stale = views, True
 
     def _wanted(self) -> tuple[Any, list[str]]:
         """What figures are built for, and which."""

@@ -89,7 +89,6 @@ class Page(Session):
         self._show_guide()
         if self.state.experiment.of_model:
             self.show_status("Loading the data.")
-        self.runner.build_views()
         self.begin_with_the_page()
 
     def link(self) -> str:

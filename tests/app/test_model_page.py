@@ -375,7 +375,7 @@ class Stage:
 
     async def ready(self):
         await self.runner._begin()
-        self.runner.build_views()
+        await self.runner.build_views()
         await self.runner._send_layout()
 
     async def frames(self, n=1):
@@ -653,7 +653,7 @@ def test_no_page_waits_for_the_exact_law_of_another(monkeypatch):
             await asyncio.sleep(0.01)
         # Of a law that is not known there are no pictures yet.
         for stage in slow:
-            stage.runner.build_views()
+            await stage.runner.build_views()
         assert [stage.runner.views for stage in slow] == [[], []]
         quick = await _begun("target=gaussian&lane=sgld")
         await quick.frames(2)

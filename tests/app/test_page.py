@@ -22,12 +22,18 @@ MOST_MODELS = 170
 
 
 def page_for(query):
-    """The document of a page as the server makes one."""
+    """The document of a page as the server makes one, whose figures are built."""
 
     async def made():
         document = Document()
-        with set_curdoc(document), patch.object(Page, "query", return_value=query):
+        with (
+            set_curdoc(document),
+            patch.object(Page, "query", return_value=query),
+            patch.object(Page, "begin_with_the_page", autospec=True) as begin,
+        ):
             page().server_doc(document)
+            [[opened]] = [call.args for call in begin.call_args_list]
+            await opened.runner.build_views()
         return document
 
     return asyncio.run(made())

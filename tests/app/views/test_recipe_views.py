@@ -1,5 +1,6 @@
 """Views of recipes: what arrows, marks and curves say, and that they notice what is wrong."""
 
+import asyncio
 from unittest.mock import Mock
 
 import numpy as np
@@ -536,14 +537,14 @@ def test_another_layout_makes_the_view_anew():
     state = AppState()
     state.experiment, state.views = experiment(), ["drift"]
     runner = Runner(state, Mock())
-    runner.build_views()
+    asyncio.run(runner.build_views())
     assert len(runner.views[0]._layout.names) == 1
     # An edit of an entry is shown by the view that is there.
     state.experiment = experiment(diffusion_entries=("2",))
     assert not runner._rebuild
     state.experiment = experiment(layout="theta_r")
     assert runner._rebuild
-    runner.build_views()
+    asyncio.run(runner.build_views())
     assert runner.views[0]._layout.names == ("theta", "r")
 
 
