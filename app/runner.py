@@ -260,7 +260,8 @@ class Runner(Live):
         if scene is None:
             return
         before = {view.key: view for view in self.views}
-        self._built, self._drew = wanted, False
+        # Until the page has the new figures, nothing is computed for the ones before: they are of other data.
+        self._built, self._stale, self._drew = wanted, True, False
         views = []
         for key in keys:
             views.append(VIEWS[key].made(scene, before.get(key)))
@@ -268,7 +269,7 @@ class Runner(Live):
             # A property that keeps its value, which takes as long as the figure.
             _ = views[-1].document
             await asyncio.sleep(0)
-        self.views, self._stale = views, True
+        self.views = views
 
     def _wanted(self) -> tuple[Any, list[str]]:
         """What figures are built for, and which."""

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import weakref
+from contextlib import suppress
 from dataclasses import replace
 from unittest.mock import AsyncMock, Mock, patch
 
@@ -384,6 +385,35 @@ class Stage:
 
     def runs(self):
         return [chain for record in self.runner.lanes.records for chain in record.run.chains]
+
+
+def test_nothing_is_computed_for_figures_that_are_being_replaced(monkeypatch):
+    """Captions of old figures on new runs fail. Planted fault: the old figures count as good meanwhile."""
+    monkeypatch.setattr(live, "SLOW_SECONDS", 0.0)
+
+    async def turns(fault):
+        stage = Stage(BARS)
+        await stage.ready()
+        stage.runner._slow_turn = AsyncMock()
+        slow = asyncio.create_task(stage.runner._slow_loop())
+        build = stage.runner.build_views()
+        # To the turn of other pages after its first figure.
+        build.send(None)
+        stage.runner._stale &= not fault
+        for _ in range(5):
+            await asyncio.sleep(0)
+        before = stage.runner._slow_turn.await_count
+        with suppress(StopIteration):
+            while True:
+                build.send(None)
+        await stage.runner._send_layout()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        slow.cancel()
+        return before, stage.runner._slow_turn.await_count > before
+
+    assert asyncio.run(turns(False)) == (0, True)
+    assert asyncio.run(turns(True))[0] > 0
 
 
 def test_a_rate_is_read_while_the_engine_goes_on():
