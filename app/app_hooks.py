@@ -3,7 +3,7 @@
 # First of all: what comes after it takes seconds.
 import sys
 
-from app.guard import life
+from app.server import life
 
 life.begin()
 print("SG-MCMC Lab: loading libraries and compiled functions …", file=sys.stderr, flush=True)
@@ -22,9 +22,12 @@ from tornado.websocket import WebSocketClosedError
 
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
-from app import patches, shell, warmup  # noqa: F401
-from app.guard.connections import OPEN
-from app.guard.server import install
+from app.server import (
+    patches,
+    warmup,
+)
+from app.server.connections import OPEN
+from app.server.handlers import install
 
 install()
 patches.install()

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import param
 
-from app.lesson import place as places
+from app.lesson import position as places
+from app.page.upload import KINDS
 from app.room.rooms import CODE
 from app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
-from app.upload import KINDS
 from app.views import VIEWS, axes_of, coordinates
 from lessons.specs import WORDS, check_address
 from samplers import Experiment

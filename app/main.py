@@ -4,7 +4,7 @@ import logging
 
 import panel as pn
 
-from app.shell import page
+from app.page.shell import page
 
 try:
     page().servable()

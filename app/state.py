@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import param
 
 from app.lesson.names import names
-from app.lesson.place import Place
+from app.lesson.position import Place
 from app.lesson.rules import is_hidden
-from app.theme import Theme, theme
-from app.upload import KINDS, Upload
+from app.page.upload import KINDS, Upload
 from app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from app.views.base import COLUMNS
+from app.views.theme import Theme, theme
 from lessons import Step
 from samplers import Experiment, Lane
 from samplers.files import short_name

@@ -26,8 +26,9 @@ from lessons.headless import Outcome, run_step
 from lessons.lesson import Lesson, Step
 from lessons.library import VARIABLE, Library, load_all
 from lessons.paths import paths
-from samplers import SpecError, jit
+from samplers import SpecError
 from samplers.benchmarks import machine, record
+from samplers.compile import jit
 from samplers.interrupts import interruptible
 from samplers.live import maker
 from samplers.models.run import needed

@@ -22,10 +22,10 @@ from lessons.headless import Outcome
 from lessons.lesson import VALUE, Lesson, Step
 from lessons.measures.base import Evidence
 from samplers import SpecError
-from samplers.accumulate import bin_edges
 from samplers.diagnostics.autocorrelation import autocorrelation
 from samplers.models.run import ModelRun
 from samplers.parameters import declared
+from samplers.running_statistics import bin_edges
 from samplers.spec import ANY_SAMPLER
 from samplers.trace import Trace
 

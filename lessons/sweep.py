@@ -26,7 +26,7 @@ from lessons.evidence import evidence, measured
 from lessons.lesson import AT, BEST, BEST_AT, SLOPE, VALUE, Claim, Point, Step, Sweep
 from lessons.measures import MEASURES
 from lessons.measures.base import Estimate
-from samplers import Experiment, RunSpec, kept
+from samplers import Experiment, RunSpec, stored_files
 from samplers.gradients import GRADIENTS
 from samplers.interrupts import begin_worker
 from samplers.parameters import declared
@@ -159,7 +159,7 @@ _CODE: dict[str, str] = {}
 
 
 class Results:
-    """Answers in a folder, as JSON in a file each, which :mod:`samplers.kept` keeps."""
+    """Answers in a folder, as JSON in a file each, which :mod:`samplers.stored_files` keeps."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -167,14 +167,16 @@ class Results:
     def get(self, task: Task) -> Answer | None:
         """The answer of a task that was done before."""
         name = digest(task)
-        content = kept.read(self.folder / f"{name}.json", name)
+        content = stored_files.read(self.folder / f"{name}.json", name)
         return None if content is None else json.loads(content)["answer"]
 
     def put(self, task: Task, answer: Answer) -> None:
         """Keep an answer. Where that fails the log says why, and the sweep goes on."""
         name = digest(task)
         try:
-            kept.write(self.folder / f"{name}.json", name, json.dumps({"task": task, "answer": answer}).encode())
+            stored_files.write(
+                self.folder / f"{name}.json", name, json.dumps({"task": task, "answer": answer}).encode()
+            )
         except OSError as error:
             log.warning("A result of the sweep cannot be kept in %s: %s", self.folder, error.strerror or error)
 

@@ -19,8 +19,9 @@ from typing import Any
 import param
 from tqdm import tqdm
 
-from samplers import engine, file_format, jit
+from samplers import engine, file_format
 from samplers.choices import MAX_JSON
+from samplers.compile import jit
 from samplers.diagnostics import autocorrelation, convergence
 from samplers.file_format import Format
 from samplers.files import read_file

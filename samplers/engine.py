@@ -14,11 +14,11 @@ import numpy as np
 from numba import types
 from numpy.random import SFC64, Generator, SeedSequence
 
-from samplers import jit
-from samplers.accumulate import BLOCK, N_LAGS, Statistics, accumulate, sums_type
+from samplers.compile import jit
 from samplers.expressions.compiler import Formulas, Tier
 from samplers.gradients import Estimator
 from samplers.kernels.base import KEPT, Sampler
+from samplers.running_statistics import BLOCK, N_LAGS, Statistics, accumulate, sums_type
 from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
 from samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
 from samplers.trace import Divergence, Trace

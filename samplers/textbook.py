@@ -2,7 +2,7 @@
 
 A sampler declares its own step, or one from here that it shares, as ``textbook_step(rng, run, theta, r, data)``. It
 changes θ and r (chains, …), the data's order and ``run.memory`` in place, and takes the random numbers in the kernel's
-order. ``run`` is a :class:`~samplers.parts.Play`: the step names its parts there as it makes them.
+order. ``run`` is a :class:`~samplers.step_terms.Play`: the step names its parts there as it makes them.
 """
 
 from functools import lru_cache

@@ -8,9 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from samplers.accumulate import Statistics
 from samplers.kernels.base import Sampler
 from samplers.parameters import SpecError
+from samplers.running_statistics import Statistics
 from samplers.spec import RunSpec
 from samplers.targets.base import SIMPLEX, Array, Target
 

@@ -12,8 +12,8 @@ from samplers import engine
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
-from samplers.parts import Play
 from samplers.spec import RunSpec
+from samplers.step_terms import Play
 from samplers.targets import TARGETS
 from samplers.targets.base import LINE, MANIFOLD, Target
 from samplers.targets.linear_table import TableLinear

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Flag, Option, declared
 from samplers.targets import TARGETS, Target
 from samplers.targets.base import LINE, MANIFOLD, SIMPLEX, Array, Column, Moment, no_data

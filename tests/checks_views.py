@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from app import link
-from app.lanes.densities import LaneRecord
+from app.live.lanes.densities import LaneRecord
 from app.state import AppState
 from app.views import VIEWS
 from app.views import fitting as fitting_keys

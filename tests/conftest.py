@@ -33,7 +33,7 @@ hypothesis.settings.load_profile("sgmcmc-lab")
 pytest.register_assert_rewrite(*(f"tests.checks_{what}" for what in ("gradients", "samplers", "targets", "views")))
 
 BROWSER = "tests/browser/"
-SERVED = "tests/app/test_guard.py"
+SERVED = "tests/app/server/test_guard.py"
 LIVE = "tests/browser/test_live_"
 TOGETHER = {
     LIVE: LIVE,
@@ -105,7 +105,7 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish(session):
     """With ``pytest -n``, before many tests: each process compiles its share, rather than all of them the same."""
     if _WORKER and len(session.items) > 500:
-        from samplers import jit
+        from samplers.compile import jit
 
         number, n = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         jit.prepare(jit.declared()[number::n])

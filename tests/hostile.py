@@ -27,9 +27,9 @@ from urllib.parse import quote
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import WebSocketClosedError
 
-from app.guard.writes import SENDS
-from samplers import jit
+from app.server.message_filter import SENDS
 from samplers.benchmarks.light import LightPage, mapping, models
+from samplers.compile import jit
 from tests.browser import Server, serve
 
 STANDSTILL = 0.5

@@ -38,7 +38,7 @@ ROOT = Path(__file__).parent.parent
 
 GROUPS = {
     "samplers/diagnostics": ("test_diagnostics*", "test_readings", "test_calibration"),
-    "samplers/accumulate.py": (
+    "samplers/running_statistics.py": (
         "test_engine::count moments autocovariance history burn thin",
         "test_diagnostics",
         "test_readings",
@@ -117,7 +117,7 @@ GROUPS = {
         "test_rooms",
         "test_students",
     ),
-    "app/fair.py": ("test_fair",),
+    "app/live/fair_executor.py": ("test_fair",),
     "app/link.py": ("test_link", "test_links", "test_follow"),
     "lessons/claims.py": ("test_claims", "test_values"),
 }
@@ -407,7 +407,7 @@ def _warm(folder: Path, cache: Path) -> int:
     """In a process of its own: compile all that there is to compile."""
     os.environ["SGMCMC_LAB_CACHE"] = str(cache)
     import samplers.models  # noqa: F401
-    from samplers import jit
+    from samplers.compile import jit
 
     jit.prepare(jit.declared())
     return 0

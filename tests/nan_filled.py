@@ -119,7 +119,8 @@ def found():
 
 def in_plain_python():
     """Let the functions of an uncompiled engine be called, with what the compiled ones have."""
-    from samplers import jit, kernels
+    from samplers import kernels
+    from samplers.compile import jit
     from samplers.models import run
 
     jit.prepare, run.functions = (lambda *args: None), (lambda method: [])

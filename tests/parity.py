@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from samplers import jit
 from samplers.cli import catalogue
+from samplers.compile import jit
+from samplers.compile.wasm import description
 from samplers.spec import RunSpec
-from samplers.wasm import description
 from tests.browser.hosts import (
     ALLOWED,
     CHROMIUM,

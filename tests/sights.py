@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from app.live import FRAME_SECONDS
+from app.live.loop import FRAME_SECONDS
 from app.state import DEFAULT, FIRST_SPEED, AppState
 from samplers import Experiment, Run
 from samplers.benchmarks import machine, record

@@ -15,7 +15,8 @@ from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from samplers import engine, jit
+from samplers import engine
+from samplers.compile import jit
 from samplers.engine import first_state
 from samplers.kernels import Sampler
 from samplers.parameters import declared

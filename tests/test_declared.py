@@ -20,7 +20,7 @@ READ_BY_PANEL = {"_esm", "_stylesheets", "_initialized"}
 READ_BY_NUMBA = {
     "_library_class", "_tm", "_tm_features", "_engine", "_target_data", "_data_layout", "_loopvect", "_opt_level", "_internal_codegen", "is32bit",
 }  # fmt: skip
-"""What a code generator of Numba's has, in samplers/wasm/cross.py."""
+"""What a code generator of Numba's has, in samplers/compile/wasm/cross.py."""
 
 
 READ_BY_TESTS = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.diagnostics import ks, moments
 from tests import mutants
 
@@ -18,9 +18,9 @@ def test_every_group_has_files_and_tests(group):
 )  # fmt: skip
 def test_a_pattern_that_nothing_has_is_an_error(entry, sentence, monkeypatch):
     """The planted faults: a file that was renamed, and words that no test has any more."""
-    monkeypatch.setitem(mutants.GROUPS, "app/fair.py", ("test_fair", entry))
+    monkeypatch.setitem(mutants.GROUPS, "app/live/fair_executor.py", ("test_fair", entry))
     with pytest.raises(ValueError, match=sentence):
-        mutants._tests("app/fair.py")
+        mutants._tests("app/live/fair_executor.py")
 
 
 @pytest.mark.parametrize("fault", [False, True])

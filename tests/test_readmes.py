@@ -134,7 +134,7 @@ def parsed(words):
     if program == "panel":
         from panel.command import main
     elif program == "sgmcmc-lab":
-        from app.command import main
+        from app.server.command import main
     elif program == "pytest":
         import pytest
         code = pytest.main([*rest, "--help"])

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from app.threads import workers
+from app.live.low_priority import workers
 from app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from lessons import Lesson, LessonError, Library, Step, load_all
 from lessons.lesson import read

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal
 
-from app.lesson import proof
-from app.theme import Theme
+from app.lesson import headless_claims
+from app.views.theme import Theme
 from lessons import Claim, Step
 from lessons.claims import Result, in_words
 from lessons.headless import LiveResult, live_result
@@ -52,7 +52,7 @@ def marks(step: Step, spec: Experiment | None, runs: Sequence[Any]) -> list[Mark
 
 def _proved(step: Step, place: int) -> Mark:
     """The mark of a claim that no live run shows."""
-    found = proof.of(step)
+    found = headless_claims.of(step)
     if found is None:
         return Mark("elsewhere")
     if found.problem:

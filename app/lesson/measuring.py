@@ -8,10 +8,10 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.lesson import proof
+from app.lesson import headless_claims
 from app.lesson.sweeping import HEIGHT, TABLE_HEIGHT, SweepPicture
-from app.theme import Theme
-from app.turn import on_page
+from app.live.page_lock import on_page
+from app.views.theme import Theme
 from lessons import Step
 
 EACH_SECONDS = 0.3
@@ -31,31 +31,31 @@ class Measuring:
         self._names, self._colours = names, colours
         self.picture: SweepPicture | None = None
         self._share = pn.pane.HTML("", margin=(10, 4), styles={"font-size": "14px"})
-        if proof.of(step) is not None:
+        if headless_claims.of(step) is not None:
             self._wait()
         else:
             self._show()
 
     def begin(self) -> None:
         """Ask for the runs."""
-        if proof.of(self._step) is None:
+        if headless_claims.of(self._step) is None:
             self._wait()
 
     def cancel(self) -> None:
         """Wait no more for them."""
-        proof.cancel(self._step)
+        headless_claims.cancel(self._step)
         self.picture = None
         self._show()
 
     def _wait(self) -> None:
-        self._proof = proof.begin(self._step)
+        self._proof = headless_claims.begin(self._step)
         self._show()
         self._draw()
         if self._proof.running:
             self._do_later(self._follow(self._proof))
 
-    async def _follow(self, found: proof.Proof) -> None:
-        while found.running and proof.of(self._step) is found:
+    async def _follow(self, found: headless_claims.Proof) -> None:
+        while found.running and headless_claims.of(self._step) is found:
             await asyncio.sleep(EACH_SECONDS)
             on_page(self._document, self._draw)
         on_page(self._document, self._end)
@@ -65,7 +65,7 @@ class Measuring:
         self._show()
 
     def _draw(self) -> None:
-        found = proof.of(self._step)
+        found = headless_claims.of(self._step)
         if found is not None:
             self._share.object = f"{found.share:.0%} measured"
             rows = found.rows
@@ -76,7 +76,7 @@ class Measuring:
                 self._show()
 
     def _show(self) -> None:
-        found = proof.of(self._step)
+        found = headless_claims.of(self._step)
         picture = []
         if self.picture is not None and found is not None:
             parts = ((self.picture.figure, HEIGHT), (self.picture.table, TABLE_HEIGHT))

@@ -6,7 +6,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from app.bundle import ASSETS
+from app.page.bundle import ASSETS
 from lessons.live import number
 from samplers import Experiment, SpecError
 

@@ -10,14 +10,14 @@ import param
 from bokeh.models import Div
 from panel.custom import Child, JSComponent
 
-from app.bundle import ASSETS
 from app.lesson.marks import Mark, marks, summary
 from app.lesson.measuring import Measuring
 from app.lesson.numbers import Numbers
-from app.lesson.place import SKIPPED, Place
+from app.lesson.position import SKIPPED, Place
 from app.lesson.progress import Progress, news, outcome
 from app.lesson.prose import as_html, as_words, in_line, paper
-from app.theme import Theme, theme
+from app.page.bundle import ASSETS
+from app.views.theme import Theme, theme
 from lessons import Lesson, Step
 from lessons.glossary import Term
 

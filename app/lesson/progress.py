@@ -8,7 +8,7 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
-from app.bundle import ASSETS
+from app.page.bundle import ASSETS
 from lessons import Step
 
 NONE, SKIPPED, WRONG, RIGHT = "none", "skipped", "wrong", "right"

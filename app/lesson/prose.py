@@ -7,7 +7,7 @@ from html import escape
 
 from markdown_it.token import Token
 
-from app.formulas import PARTS, in_lines
+from app.page.formulas import PARTS, in_lines
 from lessons import Claim, prose
 from lessons.glossary import Term, found
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from bokeh.models import DataRange1d, DataTable, Label, Node, Plot
 
-from app.theme import Theme, look
 from app.views.base import LINE
 from app.views.marks import SIGNS, brief
+from app.views.theme import Theme, look
 from lessons import Step
 from lessons.sweep import Row
 

@@ -10,12 +10,12 @@ from lessons.lesson import Claim, Step
 from lessons.measures.base import MOMENTA, OWN_RUN, Evidence, Measure
 from lessons.measures.expectation import Expectation
 from lessons.measures.kl import KL
-from samplers.accumulate import Statistics
+from samplers.compile.wasm import description
 from samplers.diagnostics import divergence, ks
 from samplers.parameters import declared
+from samplers.running_statistics import Statistics
 from samplers.spec import RunSpec
 from samplers.trace import Trace
-from samplers.wasm import description
 
 MEASURED = (
     "mean", "variance", "power", "probability", "quantile", "ks", "kl", "joint_kl", "tau", "cost", "rhat", "acceptance",

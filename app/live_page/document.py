@@ -13,24 +13,28 @@ from typing import Any, NamedTuple
 
 from bokeh.resources import Resources
 
-from app.bundle import ASSETS, bundle
-from app.formulas import COMMAS
-from app.formulas import parts as lines_of
-from app.lanes import Progress, scene_of
 from app.lesson.rules import shows
+from app.live.lanes import Progress, scene_of
 from app.live_page.figures import Changes, Difference, Drawn, StructureError
 from app.live_page.recorded import recorded
 from app.live_page.slow import described, names_of, palette
 from app.live_page.still import still
+from app.page.bundle import ASSETS, bundle
+from app.page.formulas import COMMAS
+from app.page.formulas import parts as lines_of
 from app.state import AppState
-from app.theme import in_dark
 from app.views import VIEWS, fitting
 from app.views.base import AXIS_LABELS, Scene, View
+from app.views.theme import in_dark
 from lessons.formulas import mathml
 from lessons.lesson import Step
 from lessons.scripts import functions, of_json, policy
 from samplers import Experiment
 from samplers.choices import Choice, value_text
+from samplers.compile.wasm import description
+from samplers.compile.wasm.link import LinkError, module
+from samplers.compile.wasm.objects import CompileError
+from samplers.compile.wasm.variations import tried, variations
 from samplers.diagnostics import divergence
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.gradients import GRADIENTS, Estimator
@@ -40,10 +44,6 @@ from samplers.parameters import Count, Flag, Option, Real, SpecError, Value, dec
 from samplers.spec import RunSpec, make_gradient, make_sampler, make_target, samplers_of
 from samplers.targets import TARGETS
 from samplers.targets.base import SIMPLEX, Target
-from samplers.wasm import description
-from samplers.wasm.link import LinkError, module
-from samplers.wasm.objects import CompileError
-from samplers.wasm.variations import tried, variations
 
 LIVE = (
     "state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "kl", "bought", "temperature",

@@ -6,8 +6,8 @@ from typing import Any
 
 from app.live_page import recording
 from app.live_page.document import COMPANIONS, document
+from app.page.upload import Upload
 from app.state import AppState, default_views, first_coordinate
-from app.upload import Upload
 from app.views import VIEWS, axes_of
 from samplers import Experiment
 from samplers.parameters import SpecError

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource, Label
 
-from app.lanes import Progress
-from app.lanes.densities import DensityLanes
+from app.live.lanes import Progress
+from app.live.lanes.densities import DensityLanes
 from app.live_page.figures import Drawn
 from app.state import AppState
 from app.views import VIEWS

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource, Label, Plot, Widget
 
-from app.embedding import standalone
-from app.lanes import Progress
-from app.lanes.densities import DensityLanes
-from app.lanes.models import ModelLanes
+from app.live.lanes import Progress
+from app.live.lanes.densities import DensityLanes
+from app.live.lanes.models import ModelLanes
 from app.live_page.recorded import show, told_apart
 from app.live_page.sweeping import dressed
 from app.state import AppState
-from app.theme import LIGHT
 from app.views import VIEWS, fitting
 from app.views.base import View
+from app.views.embedding import standalone
+from app.views.theme import LIGHT
 from lessons.lesson import Lesson, Step
 from samplers.parameters import SpecError
 

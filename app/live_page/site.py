@@ -5,18 +5,18 @@ from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
-from app.bundle import bundle
 from app.live_page import lesson as lesson_part
 from app.live_page import sweeping
 from app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
+from app.page.bundle import bundle
 from app.state import AppState
 from lessons.handout import sentence, terms
 from lessons.lesson import Lesson, Step
 from lessons.scripts import policy
+from samplers.compile.wasm import description
+from samplers.compile.wasm.objects import CompileError, objects
 from samplers.output import written
 from samplers.parameters import SpecError
-from samplers.wasm import description
-from samplers.wasm.objects import CompileError, objects
 
 MOST_DATA = 1_500_000
 """Bytes of a target's data that a page may hold, so that the whole course has at most 15 MB."""

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from app.theme import DARK, LIGHT
 from app.views.base import Frame, LaneFrame, Playing, View
 from app.views.steps import colours_of, numbers_of
+from app.views.theme import DARK, LIGHT
 from samplers import Experiment, Run
 from samplers.kernels import SAMPLERS
-from samplers.parts import Part, Play, Step, TooLongError
+from samplers.step_terms import Part, Play, Step, TooLongError
 
 STEPS = 12
 """Of the first chain, from the experiment's start, if they fit."""

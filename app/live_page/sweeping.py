@@ -7,17 +7,17 @@ from typing import Any
 
 from bokeh.models import Model
 
-from app.embedding import standalone
 from app.lesson.sweeping import SweepPicture
 from app.live_page.claims import can_measure, cells, described_measure, exact, follows, per_root
-from app.theme import LIGHT, in_dark, palette_in
+from app.views.embedding import standalone
+from app.views.theme import LIGHT, in_dark, palette_in
 from lessons import sweep as sweeps
 from lessons.figures import axis_values, prepare
 from lessons.lesson import VALUE, Claim, Point, Step
 from lessons.measures import MEASURES
 from lessons.measures.base import Measure
+from samplers.compile.wasm import description
 from samplers.spec import RunSpec
-from samplers.wasm import description
 
 MOST_BYTES = 200_000
 """Bytes of a sweep's points, as JSON."""

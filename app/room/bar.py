@@ -5,8 +5,8 @@ from typing import Any
 
 import param
 
-from app.bundle import ASSETS
-from app.bus import Wire
+from app.live.bus import Wire
+from app.page.bundle import ASSETS
 
 LOOK = (ASSETS / "room.css").read_text(encoding="utf-8")
 

@@ -13,7 +13,8 @@ import panel as pn
 
 from app import link
 from app.lesson.course import read_apart
-from app.lesson.place import SKIPPED
+from app.lesson.position import SKIPPED
+from app.live.page_lock import on_page
 from app.room import pages, race, shown
 from app.room.bar import RoomBar
 from app.room.hub import hub
@@ -21,7 +22,6 @@ from app.room.network import address_of
 from app.room.presses import Presses
 from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, carefully, new_mark, rooms
 from app.room.share import Share
-from app.turn import on_page
 from samplers.parameters import SpecError
 
 if TYPE_CHECKING:

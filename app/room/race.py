@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from app.live.low_priority import workers
 from app.state import LEFT_OUT
-from app.threads import workers
 from samplers import Experiment, Run
 from samplers.diagnostics import autocorrelation, ks
 from samplers.kernels import SAMPLERS

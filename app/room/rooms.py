@@ -19,8 +19,8 @@ from hashlib import scrypt, sha256
 from typing import Any
 from urllib.parse import parse_qsl
 
+from app.live.low_priority import workers
 from app.room.store import DAY, Store, store
-from app.threads import workers
 from samplers.choices import MAX_QUERY
 from samplers.parameters import SpecError
 

@@ -9,13 +9,13 @@ import panel_material_ui as pmui
 from tornado import process
 
 from app import link
-from app.guard.server import GuardedTornado
-from app.notice import Notice
+from app.live.page_lock import on_page
+from app.page.notice import Notice
 from app.room import pages
 from app.room.network import address_of, addresses, qr_svg
 from app.room.rooms import carefully, rooms
 from app.room.store import REDIS, Redis, store
-from app.turn import on_page
+from app.server.handlers import GuardedTornado
 from samplers.parameters import SpecError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from app.bundle import ASSETS, bundle
+from app.page.bundle import ASSETS, bundle
 from app.room.bar import LOOK
 from app.room.pages import pages
 from app.room.rooms import CODE

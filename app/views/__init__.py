@@ -4,11 +4,11 @@ from functools import lru_cache
 
 from app.views.autocorrelation import Autocorrelation
 from app.views.base import AXIS_LABELS, View, offers
-from app.views.bought import Bought
 from app.views.calibration import CalibrationView
 from app.views.circle import Circle
 from app.views.completeness import Completeness
 from app.views.components import Components
+from app.views.cost_curve import Bought
 from app.views.curl import Curl
 from app.views.drift import Drift
 from app.views.energy import Energy

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import NumeralTickFormatter
 
-from app.theme import DASHES, plot
 from app.views.base import COLUMNS, Data, LaneFrame, View
 from app.views.marks import FEWEST_LAGS, MARKERS, lane_labels, round_up
+from app.views.theme import DASHES, plot
 from samplers.diagnostics import autocorrelation
 
 SEEN = 4.0

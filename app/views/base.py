@@ -19,13 +19,13 @@ from bokeh.events import Tap
 from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Label, Model, Node, Plot, Range1d
 from numpy.typing import NDArray
 
-from app.embedding import standalone
-from app.theme import LARGE, Theme, enlarge, theme
+from app.views.embedding import standalone
+from app.views.theme import LARGE, Theme, enlarge, theme
 from samplers import Experiment
 from samplers.models import METHODS, Snapshot
 from samplers.models import Model as DataModel
-from samplers.parts import Step
 from samplers.spec import samplers_of
+from samplers.step_terms import Step
 from samplers.targets.base import Column, Target
 from samplers.targets.own import OfTable
 
@@ -216,7 +216,7 @@ def in_words(text: str) -> str:
 
 
 CLICK, THROW, HANDLE, CURVE = "click", "throw", "handle", "curve"
-"""What may be done with the pointer in a view, as :mod:`app.touch` tells it."""
+"""What may be done with the pointer in a view, as :mod:`app.page.pointer_events` tells it."""
 MOST = {CLICK: 3, THROW: 4, HANDLE: 3, CURVE: 400}
 """How many numbers tell of it at most: a point, on a globe of three coordinates; where a drag began and ended; which
 handle, and where to; the points of a curve."""

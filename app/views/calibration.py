@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from app.theme import DASHES, plot
 from app.views.base import Data, Frame, Scene, View
 from app.views.marks import lane_labels
 from app.views.predictive import LETTERS
+from app.views.theme import DASHES, plot
 from samplers import Experiment, RunSpec
 from samplers.diagnostics.calibration import BINS, DRAWS, MAX_THIN, Replicas, refusal, thinning, unmade
 from samplers.targets import TARGETS

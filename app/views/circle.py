@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from app.theme import DASHES, even_plot
 from app.views.base import Array, Data, Frame, LaneFrame, View
 from app.views.drags import take_drags
 from app.views.marks import MARKERS, no_draws
 from app.views.state import notes
 from app.views.steps import add_arrows, rows
+from app.views.theme import DASHES, even_plot
 from samplers import Experiment
-from samplers.accumulate import bin_edges
 from samplers.manifolds import Sphere
+from samplers.running_statistics import bin_edges
 
 EXTENT = 1.8
 """Half the width of the figure; the circle has radius 1."""

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from bokeh.models import Label
 
-from app.theme import plot
 from app.views.base import Data, LaneFrame
 from app.views.marks import MARKERS, SIGNS
 from app.views.planes import excess, process_of
 from app.views.recipes import RecipeView, recipe_of
-from samplers import jit
+from app.views.theme import plot
+from samplers.compile import jit
 from samplers.gradients import GRADIENTS
 from samplers.parameters import SpecError
 from samplers.recipe.flow import on_points, shown

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from app.theme import DASHES, plot
 from app.views.base import Array, Data, LaneFrame
 from app.views.marks import MARKERS, round_up
 from app.views.planes import FAILURES, Process, box, process_of, sentence, sign, stack
 from app.views.recipes import RecipeView
 from app.views.spectrum import Linear, linear
+from app.views.theme import DASHES, plot
 from samplers import Experiment
 from samplers.expressions import ZERO, constant
 from samplers.kernels.recipe import RecipeSampler

@@ -1,6 +1,6 @@
 """Drags in figures: a chain is thrown, a well of the target is moved, an energy is drawn.
 
-The page itself shows what a drag does; the server is told at its end, as :mod:`app.touch` says.
+The page itself shows what a drag does; the server is told at its end, as :mod:`app.page.pointer_events` says.
 """
 
 from collections.abc import Sequence

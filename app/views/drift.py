@@ -8,11 +8,11 @@ import numpy as np
 from bokeh.models import GlyphRenderer, Legend, LegendItem
 from numpy.typing import NDArray
 
-from app.theme import DASHES, FINE, plot
 from app.views.base import Array, Data, LaneFrame
 from app.views.marks import MARKERS, round_up
 from app.views.planes import SYMBOLS, density, shown_ranges
 from app.views.recipes import RecipeView, recipe_of
+from app.views.theme import DASHES, FINE, plot
 from samplers.expressions import ZERO, Expression
 from samplers.recipe.flow import on_points
 from samplers.recipe.recipe import THETA, Layout, Recipe

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from bokeh.layouts import column as stacked
 
-from app.theme import plot
 from app.views.base import Array, Data, LaneFrame, View
 from app.views.drags import take_curve, take_drags
 from app.views.marks import MARKERS
 from app.views.scales import Scale
 from app.views.state import notes
+from app.views.theme import plot
 from samplers import Experiment
 from samplers.targets.typed import Typed
 

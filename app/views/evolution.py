@@ -9,7 +9,6 @@ import numpy as np
 from bokeh.models import LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.theme import plot
 from app.views.base import Array, Data, LaneFrame
 from app.views.marks import round_up
 from app.views.planes import (
@@ -27,6 +26,7 @@ from app.views.planes import (
     stack,
 )  # fmt: skip
 from app.views.recipes import RecipeView
+from app.views.theme import plot
 from samplers import Run, RunSpec
 from samplers.expressions import constant
 from samplers.recipe import fokker_planck

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from app.theme import DASHES, plot
 from app.views.base import Array, Data, LaneFrame, View
 from app.views.marks import MARKERS
+from app.views.theme import DASHES, plot
 from samplers import Experiment
 from samplers.diagnostics import bands
 

@@ -12,11 +12,11 @@ from bokeh.model import DataModel
 from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
 from bokeh.palettes import interp_palette
 
-from app.theme import even_plot
 from app.views.base import Array, Data, Frame, LaneFrame, View
 from app.views.marks import MARKERS
 from app.views.state import notes
 from app.views.steps import add_arrows, draw_arrows, rows
+from app.views.theme import even_plot
 from samplers import Experiment
 from samplers.manifolds import Simplex, Sphere
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import Range1d, Span
 
-from app.theme import plot
 from app.views.base import Array, Data, LaneFrame, View
 from app.views.marks import MARKERS, lane_labels
+from app.views.theme import plot
 from samplers import Experiment
 from samplers.gradients import GRADIENTS
 from samplers.needs import BATCH, MEMORY

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from bokeh.layouts import row
 
-from app.theme import DASHES, plot
 from app.views.base import Data, LaneFrame, View
 from app.views.marks import MARKERS, SIGNS
 from app.views.moments import CHAINS, LAW, chains_of, fill
 from app.views.planes import box, stack
+from app.views.theme import DASHES, plot
 from samplers import Experiment, Run, RunSpec
 from samplers.diagnostics import moments
 from samplers.kernels import SAMPLERS

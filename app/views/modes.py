@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from bokeh.models import LinearColorMapper
 
-from app.theme import plot
 from app.views.base import Data, LaneFrame
 from app.views.planes import FAILURES, LiveImage, Plane, Process, box, process_of, sentence, sign, signed, stack
 from app.views.recipes import RecipeView
 from app.views.spectrum import SIDE, Mixing, mixing
+from app.views.theme import plot
 from samplers.recipe.recipe import Layout
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, Div
 
-from app.theme import DASHES, plot
 from app.views.base import LINE, Data, Feed, LaneFrame, View
 from app.views.marks import MARKERS, SIGNS, round_up
+from app.views.theme import DASHES, plot
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
 from samplers.gradients import GRADIENTS

@@ -9,13 +9,13 @@ import numpy as np
 from bokeh.models import FixedTicker
 from numpy.typing import NDArray
 
-from app.theme import DASHES, plot
 from app.views.base import Array, Data, LaneFrame, View
 from app.views.marks import MARKERS
+from app.views.theme import DASHES, plot
 from samplers import Experiment, Run
-from samplers.accumulate import bin_edges
 from samplers.kernels import SAMPLERS
 from samplers.parameters import declared
+from samplers.running_statistics import bin_edges
 from samplers.spec import Choice, RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD, SIMPLEX, Target

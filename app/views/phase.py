@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from app.theme import FINE, plot
+from app.views.auto_range import Reach
 from app.views.base import Array, Data, Frame, LaneFrame, Playing, View
 from app.views.marks import MARKERS
 from app.views.planes import heights
-from app.views.reach import Reach
 from app.views.scales import Scale
 from app.views.state import notes
 from app.views.steps import add_arrows, beginning, longer, rows
+from app.views.theme import FINE, plot
 from samplers import Experiment
 from samplers.kernels.base import KEPT
 from samplers.recipe.flow import SHOWN_MOMENTUM

@@ -13,12 +13,12 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, Div, LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.theme import LARGE, Theme, plot
 from app.views.base import LINE, Array, Data, Feed, LaneFrame, Scene, View
 from app.views.marks import SIGNS
 from app.views.recipes import recipe_of
+from app.views.theme import LARGE, Theme, plot
+from samplers.compile.jit import Noise
 from samplers.expressions import ZERO
-from samplers.jit import Noise
 from samplers.recipe.flow import SHOWN_MOMENTUM, Flow, effective
 from samplers.recipe.recipe import MAX_DIM, Layout, Recipe
 from samplers.targets.base import Target, subscript

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import Range1d
 
-from app.theme import DASHES, plot
 from app.views.base import Array, Data, LaneFrame, View
 from app.views.marks import lane_labels
+from app.views.theme import DASHES, plot
 from samplers import Experiment
 from samplers.diagnostics.calibration import generative
 from samplers.diagnostics.predictive import STATISTICS, p_value

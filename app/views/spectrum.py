@@ -9,7 +9,6 @@ from bokeh.layouts import column
 from bokeh.models import BasicTicker, NumeralTickFormatter
 from scipy.interpolate import RegularGridInterpolator
 
-from app.theme import DASHES, plot
 from app.views.base import Array, Data, LaneFrame
 from app.views.marks import FEWEST_LAGS, MARKERS, round_up
 from app.views.planes import (
@@ -23,6 +22,7 @@ from app.views.planes import (
     sign,
 )  # fmt: skip
 from app.views.recipes import RecipeView
+from app.views.theme import DASHES, plot
 from samplers.diagnostics import autocorrelation
 from samplers.recipe import fokker_planck
 from samplers.recipe.flow import Flow

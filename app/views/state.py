@@ -9,13 +9,14 @@ from bokeh.models import ColumnDataSource, LinearColorMapper
 from bokeh.palettes import interp_palette
 from numpy.typing import NDArray
 
-from app.theme import FINE, even_scales, plot
 from app.views.base import CLICK, Data, Frame, LaneFrame, Playing, View
 from app.views.drags import OF_A_MOUSE, take_drags
 from app.views.marks import SIGNS, share
 from app.views.scales import Scale
 from app.views.steps import add_arrows, longer, rows
-from samplers import Experiment, jit
+from app.views.theme import FINE, even_scales, plot
+from samplers import Experiment
+from samplers.compile import jit
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target

@@ -8,7 +8,6 @@ import numpy as np
 from bokeh.models import Legend, LegendItem, LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.theme import plot
 from app.views.base import Array, Data, LaneFrame
 from app.views.planes import (
     FAILURES,
@@ -25,6 +24,7 @@ from app.views.planes import (
     stack,
 )  # fmt: skip
 from app.views.recipes import RecipeView
+from app.views.theme import plot
 from samplers.recipe.flow import on_points, values_at
 
 SIDE = 56

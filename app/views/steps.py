@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import Arrow, ColumnDataSource, LinearColorMapper, VeeHead
 
-from app.theme import Theme
 from app.views.base import Array, Feed, Playing, View
-from samplers.parts import Part
+from app.views.theme import Theme
+from samplers.step_terms import Part
 
 HEAD = 9
 """The size of an arrow's head, in pixels."""

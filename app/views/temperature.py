@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from app.theme import plot
 from app.views.base import Data, LaneFrame, View
 from app.views.marks import lane_labels, number_axis, round_up, run_window, share
-from samplers import Experiment, Run, jit
+from app.views.theme import plot
+from samplers import Experiment, Run
+from samplers.compile import jit
 from samplers.kernels import SAMPLERS
 from samplers.kernels.kicks import Moving
 

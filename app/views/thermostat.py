@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from app.theme import FINE, plot
 from app.views.base import Data, LaneFrame, View
 from app.views.marks import lane_labels, number_axis, run_window
+from app.views.theme import FINE, plot
 from samplers import Experiment, Run
 from samplers.spec import make_sampler
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from bokeh.models import BoxAnnotation
 
-from app.theme import FINE, plot
+from app.views.auto_range import Reach
 from app.views.base import COLUMNS, Data, LaneFrame, View
 from app.views.marks import lane_labels, number_axis, run_window
-from app.views.reach import Reach
 from app.views.scales import Scale
+from app.views.theme import FINE, plot
 from samplers.diagnostics import convergence
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.targets.base import Array

@@ -9,7 +9,6 @@ import numpy as np
 from bokeh.models import LinearColorMapper
 from scipy.interpolate import RegularGridInterpolator
 
-from app.theme import plot
 from app.views.base import Array, Data, LaneFrame
 from app.views.planes import (
     FAILURES,
@@ -26,6 +25,7 @@ from app.views.planes import (
     stack,
 )
 from app.views.recipes import RecipeView
+from app.views.theme import plot
 from samplers.recipe import theorem2
 from samplers.recipe.flow import Flow
 from samplers.recipe.recipe import Layout

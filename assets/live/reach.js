@@ -1,4 +1,4 @@
-// Axes that grow when chains leave them, as in app/views/reach.py.
+// Axes that grow when chains leave them, as in app/views/auto_range.py.
 
 const SHARE = 0.05
 const GROWTH = 1.5

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 import param
 
-from samplers.accumulate import Statistics
 from samplers.models import MODELS
 from samplers.parameters import Count, SpecError, Value, check_all
+from samplers.running_statistics import Statistics
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, RunSpec, is_model
 from samplers.targets.base import Array
 from samplers.trace import Divergence, Trace

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lessons.measures.base import OWN_RUN, Estimate, Evidence, Measure, spread
-from samplers import jit
+from samplers.compile import jit
 from samplers.diagnostics import convergence
 from samplers.models.batch_size import exact_tau, scan_chain
 from samplers.parameters import Count, Real, SpecError

@@ -66,7 +66,7 @@ class Fed:
         return cls([feed[1:4] for feed in page.feeds], frames)
 
     def save(self, path: Path) -> None:
-        """Write a file for ``app/bare.py``."""
+        """Write a file for ``app/live/bare.py``."""
         np.savez(path, feeds=json.dumps(self.feeds), numbers=np.concatenate(self.frames), lengths=list(map(len, self.frames)))  # fmt: skip
 
 

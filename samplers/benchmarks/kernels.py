@@ -10,8 +10,8 @@ import numpy as np
 from numba import types
 from numpy.random import SFC64, Generator
 
-from samplers import jit
 from samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
+from samplers.compile import jit
 from samplers.engine import Run
 from samplers.kernels import SAMPLERS
 from samplers.spec import RunSpec

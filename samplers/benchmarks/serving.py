@@ -18,7 +18,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import SpecError
 
 APP = Path(__file__).parent.parent.parent / "app"

@@ -14,10 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from samplers import jit
 from samplers.benchmarks.light import LightPage
 from samplers.benchmarks.page import FIVE_VIEWS
 from samplers.benchmarks.serving import served
+from samplers.compile import jit
 from samplers.parameters import SpecError
 
 PATIENCE = 600.0

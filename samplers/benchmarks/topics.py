@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from numpy.random import SFC64, Generator
 
-from samplers import jit
 from samplers.benchmarks.timing import Effort, Requirement, Work, ratio_of, rounds
+from samplers.compile import jit
 from samplers.models import METHODS, Method
 from samplers.models.run import functions
 from samplers.models.topics.collapsed_gibbs import CollapsedGibbs

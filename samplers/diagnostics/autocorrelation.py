@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from samplers import jit
-from samplers.accumulate import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
+from samplers.compile import jit
+from samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
 from samplers.targets.base import Array
 
 WINDOW = 5.0

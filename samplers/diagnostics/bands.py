@@ -4,7 +4,7 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.targets.base import Array
 
 

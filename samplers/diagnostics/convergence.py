@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.targets.base import Array
 
 FEWEST = 4

@@ -17,9 +17,9 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy import stats
 
-from samplers import jit
-from samplers.accumulate import N_JOINT, Statistics
+from samplers.compile import jit
 from samplers.diagnostics.ks import edges_and_cdf
+from samplers.running_statistics import N_JOINT, Statistics
 from samplers.targets.base import Array, Column, Target
 
 N_CELLS = 64

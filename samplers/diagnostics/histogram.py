@@ -4,8 +4,8 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
-from samplers import jit
-from samplers.accumulate import N_BINS, Statistics
+from samplers.compile import jit
+from samplers.running_statistics import N_BINS, Statistics
 from samplers.targets.base import Array
 
 LOWEST, HIGHEST = 0.001, 0.999

@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import stats
 
-from samplers import jit
-from samplers.accumulate import Statistics, bin_edges
+from samplers.compile import jit
+from samplers.running_statistics import Statistics, bin_edges
 from samplers.targets.base import Array, Column, Target
 
 KOLMOGOROV_MEAN = float(np.sqrt(np.pi / 2) * np.log(2))

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.engine import Run
 from samplers.spec import RunSpec
 from samplers.targets.base import Array

@@ -27,7 +27,7 @@ from samplers.expressions import special
 from samplers.expressions.functions import Array
 from samplers.expressions.inspection import MAY_CALL, inspect
 from samplers.expressions.native import LAB, Loop, module
-from samplers.threads import step_back
+from samplers.low_priority import step_back
 
 HOT = 0.1
 """Seconds on the stack machine after which formulas are compiled."""

@@ -12,7 +12,7 @@ from math import atan, cosh, expm1, log1p, sinh, tan, tanh
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.expressions.functions import Array
 from samplers.expressions.normal_form import Expression
 from samplers.expressions.program import Op, postfix

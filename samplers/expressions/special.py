@@ -4,7 +4,7 @@ from math import exp, expm1, lgamma, log, log1p, pi, sin, sqrt, tan
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.expressions.functions import EXCESS, HALF_STEP, LARGE_SHAPE, LARGE_SQUARE, SMALL_EXCESS, STIRLING
 
 _LOG_2 = log(2.0)

@@ -10,7 +10,7 @@ import numpy as np
 import param
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Value, check_all
 from samplers.targets.base import Target
 

@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.gradients.base import Estimator
 from samplers.needs import NOISE
 from samplers.parameters import Real

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.gradients.gaussian import Gaussian
 from samplers.needs import KNOWN, NOISE, REDRAWN
 from samplers.parameters import Count

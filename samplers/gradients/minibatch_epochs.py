@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.gradients.minibatch import Batches, average
 from samplers.needs import BATCH, MEMORY
 from samplers.targets.base import Target

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.gradients.minibatch import Minibatch
 from samplers.needs import BATCH, SPREAD
 from samplers.parameters import SpecError

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.gradients.minibatch import Minibatch, choose
 from samplers.needs import BATCH, MEMORY
 from samplers.targets.base import Target

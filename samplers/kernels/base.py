@@ -12,7 +12,7 @@ import numpy as np
 import param
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.expressions.native import Loop
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.manifolds import Manifold

@@ -4,7 +4,8 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.kernels.gmc import GMC, energy_of, half_kick
 from samplers.kernels.metropolis import ACCEPT, accepts
 from samplers.manifolds import Sphere

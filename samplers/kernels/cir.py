@@ -2,7 +2,8 @@
 
 from math import expm1
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.needs import FULL
 from samplers.parameters import Real

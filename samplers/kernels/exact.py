@@ -1,6 +1,6 @@
 """Exact independent draws: the baseline that no chain can beat."""
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.needs import FULL
 from samplers.targets.base import LINE, MANIFOLD, POSITIVE, SIMPLEX

@@ -4,7 +4,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.needs import FULL
 from samplers.parameters import Real

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.kernels.base import AFRESH, Sampler
 from samplers.kernels.metropolis import ACCEPT, accepts
 from samplers.needs import FULL

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.kernels.kicks import MovingByEuler, batch_kicks, kicks, scales, workspace
 from samplers.needs import STOCHASTIC
 from samplers.parameters import Real

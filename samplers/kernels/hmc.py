@@ -4,7 +4,8 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.kernels.base import AFRESH, Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
 from samplers.kernels.metropolis import ACCEPT, accepts

@@ -9,7 +9,7 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.kernels.base import KEPT, Sampler, in_batches
 from samplers.parameters import declared
 from samplers.targets.base import FirstSteps, Target

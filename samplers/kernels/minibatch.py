@@ -1,6 +1,6 @@
 """Minibatches of categorical data."""
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.gradients.minibatch import choose
 
 

@@ -4,7 +4,8 @@ from math import inf, sqrt
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
 from samplers.manifolds import Sphere, Spheres

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.needs import FULL
 from samplers.parameters import Count, Real

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
+from samplers.compile.borrowed_arrays import borrowed, keep
 from samplers.expressions import ZERO, Expression, name
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.expressions.native import Loop, call
 from samplers.expressions.program import Op
 from samplers.kernels.base import KEPT, NO_MOMENTUM, Sampler
 from samplers.kernels.kicks import add_noise, shorten
-from samplers.lent import borrowed, keep
 from samplers.needs import REDRAWN, STOCHASTIC
 from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
 from samplers.recipe.flow import shown, values_at

@@ -4,7 +4,8 @@ from math import nan, sqrt
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.kernels.base import AFRESH, Sampler
 from samplers.kernels.metropolis import ACCEPT, accepts
 from samplers.parameters import Count, Flag, Real

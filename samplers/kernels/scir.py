@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.gradients import Estimator
 from samplers.gradients.minibatch_cv import anchor_of
 from samplers.kernels.base import Sampler

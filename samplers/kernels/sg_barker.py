@@ -4,7 +4,8 @@ from math import exp, sqrt
 
 import numpy as np
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
 from samplers.needs import BATCH, FULL, MEMORY, MODE, NOISE

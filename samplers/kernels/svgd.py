@@ -5,7 +5,8 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
 from samplers.needs import BATCH, FULL, MEMORY, MODE, NOISE

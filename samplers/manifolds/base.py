@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.manifolds.base import Array, Manifold
 from samplers.manifolds.sphere import Sphere, flow_part, project_part
 

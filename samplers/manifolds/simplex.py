@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.manifolds.base import Array, Manifold
 from samplers.manifolds.sphere import Sphere, flow_part, project_part
 

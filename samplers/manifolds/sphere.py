@@ -6,7 +6,7 @@ from math import cos, factorial, sin, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.manifolds.base import Array, Manifold
 
 # Taylor's coefficients of cos and of sin, after the first. Multiplications are several times faster than divisions.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.manifolds.base import Array, Manifold
 
 

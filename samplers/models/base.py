@@ -113,7 +113,7 @@ class Method(param.Parameterized):
     has_elbo: ClassVar[bool] = False
     """Whether its snapshots say how the evidence lower bound went."""
     compiled: ClassVar[tuple[Any, ...]] = ()
-    """The compiled functions that it needs, for :func:`samplers.jit.prepare`."""
+    """The compiled functions that it needs, for :func:`samplers.compile.jit.prepare`."""
 
     # What its tests need: every method declares it at the end of its class, and a test names what is missing.
     tried_at: ClassVar[tuple[dict[str, Value], ...]]

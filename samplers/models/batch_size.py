@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
-from samplers import jit
+from samplers.compile import jit
 
 Array = NDArray[np.float64]
 

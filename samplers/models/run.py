@@ -11,10 +11,11 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from samplers import engine, jit
-from samplers.accumulate import N_LAGS, Statistics, count_row
+from samplers import engine
 from samplers.choices import Choice
+from samplers.compile import jit
 from samplers.models import METHODS, Method, Model
+from samplers.running_statistics import N_LAGS, Statistics, count_row
 from samplers.spec import Change, Experiment, RunSpec
 from samplers.targets.base import Array, Column
 from samplers.trace import Divergence

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.linalg import solve_triangular
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.expressions.native import Loop
 from samplers.manifolds import Euclidean, Manifold
 from samplers.needs import ADDED

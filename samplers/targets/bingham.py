@@ -7,7 +7,7 @@ from math import exp
 import numpy as np
 from scipy import optimize, special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.manifolds import Manifold, Sphere
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target

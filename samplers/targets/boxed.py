@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import SpecError
 from samplers.targets import newton
 from samplers.targets.base import Array, Column, Tell

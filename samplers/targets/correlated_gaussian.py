@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Real
 from samplers.targets.base import Array, Column, Moment, Target
 from samplers.targets.expectations import sum_products

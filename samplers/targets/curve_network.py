@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
 from samplers.targets.base import Array, FirstSteps, Fit

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import BATCH, FULL, MODE
 from samplers.parameters import Count, CountVector, Real, SpecError
 from samplers.targets.base import SIMPLEX, Array, Column, Target, subscript

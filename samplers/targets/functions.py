@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import ADDED, DATA, MODE
 from samplers.parameters import SpecError
 from samplers.targets.base import subscript

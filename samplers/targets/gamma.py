@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special, stats
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import FULL
 from samplers.parameters import Real
 from samplers.targets.base import POSITIVE, Array, Column, Target

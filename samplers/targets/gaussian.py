@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Real
 from samplers.targets.base import Array, Column, Moment, Target
 

@@ -7,7 +7,7 @@ from math import cos, pi, sin
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Count, Real, RealVector, SpecError
 from samplers.targets.base import Array, Column, Moment, Target
 from samplers.targets.expectations import sum_products

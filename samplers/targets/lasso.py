@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.interpolate import CubicHermiteSpline
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import DATA, MODE
 from samplers.parameters import Real
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Target

@@ -7,7 +7,7 @@ from math import exp
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import DATA, MODE
 from samplers.parameters import Flag, Real, Source
 from samplers.targets.base import Array, Column, FirstSteps, subscript

@@ -6,7 +6,7 @@ from math import exp, log1p
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import DATA, MODE
 from samplers.targets.base import Array, Target
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Count, Real, SpecError
 from samplers.targets import logistic
 from samplers.targets.base import Array, Column, FirstSteps, Tell, subscript

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Flag, Real, Source
 from samplers.targets import logistic
 from samplers.targets.base import Array, FirstSteps

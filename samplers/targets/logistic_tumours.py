@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Count, Real
 from samplers.targets import logistic
 from samplers.targets.base import Array, FirstSteps, subscript

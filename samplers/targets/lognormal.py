@@ -6,7 +6,7 @@ from math import exp
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import FULL
 from samplers.parameters import Real
 from samplers.targets.base import POSITIVE, Array, Column, Moment, Target

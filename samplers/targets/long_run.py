@@ -14,7 +14,7 @@ from numpy.random import SFC64, Generator
 from scipy import special
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import SpecError
 from samplers.targets.base import Array, Column, Target, Tell
 from samplers.targets.newton import inverse_factor

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.manifolds import Manifold, Stiefel
 from samplers.parameters import Count, Real, SpecError
 from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target

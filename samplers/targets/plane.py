@@ -6,7 +6,7 @@ from math import log1p
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.targets.base import Array, Column, Moment, Target
 from samplers.targets.bfgs import bfgs
 from samplers.targets.expectations import sum_products

@@ -6,7 +6,7 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import DATA, MODE
 from samplers.parameters import Option, Real
 from samplers.targets.base import Array, FirstSteps, Fit

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.expressions import ZERO, Expression, apply, name, parse, work_limit
 from samplers.expressions.densities import DENSITIES
 from samplers.expressions.functions import FUNCTIONS

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.expressions.machine import LANES, execute, workspace
 from samplers.expressions.native import Loop, call
 from samplers.expressions.program import Op

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.targets.base import Array, Column, Moment, Target
 from samplers.targets.quadrature import marginal_cdf
 

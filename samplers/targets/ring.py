@@ -6,7 +6,7 @@ from math import cos, exp, pi, sin, sqrt
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Real
 from samplers.targets.base import Array, Column, Moment, Target
 from samplers.targets.quadrature import in_blocks, rule

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.manifolds import Manifold, Simplex
 from samplers.parameters import Count, CountVector, Real, SpecError
 from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize_scalar
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.needs import DATA, MODE
 from samplers.parameters import Real
 from samplers.targets.base import Array, Column, Fit, Target

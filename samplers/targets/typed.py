@@ -6,7 +6,7 @@ from functools import cached_property, partial
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.expressions import Expression, parse
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.expressions.native import Loop, call

@@ -6,7 +6,7 @@ from math import cos, exp, log, pi, sin, sqrt
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.manifolds import Manifold, Sphere
 from samplers.parameters import Real
 from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target

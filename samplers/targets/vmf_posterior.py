@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.manifolds import Manifold, Spheres
 from samplers.needs import DATA
 from samplers.parameters import Count, Real

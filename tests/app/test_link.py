@@ -6,8 +6,8 @@ import pytest
 
 from app import link
 from app.lesson.course import library
+from app.page.upload import KINDS, Upload
 from app.state import DEFAULT, AppState, default_views
-from app.upload import KINDS, Upload
 from app.views import VIEWS, coordinates
 from samplers import Experiment
 

@@ -11,8 +11,8 @@ import pytest
 
 import samplers.choices
 from app import link
-from app.notice import Notice
-from app.session import KEPT_MESSAGES, LONGEST, TOLD, Session, in_short
+from app.page.notice import Notice
+from app.page.session import KEPT_MESSAGES, LONGEST, TOLD, Session, in_short
 from app.state import AppState
 from lessons import specs
 from samplers.choices import MAX_FIELDS, MAX_QUERY
@@ -41,7 +41,7 @@ class Counted(pmui.NotificationArea):
 def area(monkeypatch):
     """Where a session's messages go."""
     made = Counted()
-    monkeypatch.setattr("app.session.messages_area", lambda: made)
+    monkeypatch.setattr("app.page.session.messages_area", lambda: made)
     return made
 
 
@@ -136,7 +136,7 @@ TURNED = "a\u202egpj.exe\u2066\x1b[31m\u200b\ufeff\u2028\x00\x85\ue000"
 @pytest.mark.parametrize("shown", [visible, str])
 def test_controls_of_a_text_are_written_out(area, session, shown, monkeypatch):
     """In a name, a value, a message and a notice. Fault: they are as they came."""
-    monkeypatch.setattr("app.session.visible", shown)
+    monkeypatch.setattr("app.page.session.visible", shown)
     session.notify("warning", f"{TURNED} = 1.")
     controls = [one for one in area.sent[0] if one in TURNED[1:] and not one.isprintable()]
     assert bool(controls) == (shown is str)

@@ -19,14 +19,15 @@ import numpy as np
 import panel_material_ui as pmui
 import pytest
 
-import app.lanes.models as running
-from app import link, live
-from app.controls import Controls, sentence
-from app.export import ExportMenu
-from app.lanes import Progress, prepare
-from app.runner import Runner, Screen
+import app.live.lanes.models as running
+from app import link
+from app.live.lanes import Progress, prepare
+from app.live.loop import loop
+from app.live.runner import Runner, Screen
+from app.page.controls import Controls, sentence
+from app.page.export import ExportMenu
+from app.page.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
 from app.state import AppState, default_views
-from app.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
 from app.views import VIEWS
 from app.views.base import BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES
 from samplers import Change, Experiment
@@ -368,7 +369,7 @@ class Stage:
         self.state = opened(query)
         self.screen = Mock(spec=Screen)
         # Panel itself holds a component that was never on a page.
-        with patch("app.live.Bus"):
+        with patch("app.live.loop.Bus"):
             self.runner = Runner(self.state, self.screen)
         bus = Mock(HELLO=-2, generation=1, connected=True)
         bus.set_layout, bus.send_frame, bus.send_texts = AsyncMock(), AsyncMock(), AsyncMock()
@@ -389,7 +390,7 @@ class Stage:
 
 def test_nothing_is_computed_for_figures_that_are_being_replaced(monkeypatch):
     """Captions of old figures on new runs fail. Planted fault: the old figures count as good meanwhile."""
-    monkeypatch.setattr(live, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "SLOW_SECONDS", 0.0)
 
     async def turns(fault):
         stage = Stage(BARS)
@@ -418,11 +419,11 @@ def test_nothing_is_computed_for_figures_that_are_being_replaced(monkeypatch):
 
 def test_a_rate_is_read_while_the_engine_goes_on():
     """Fails where steps that a worker thread notes meanwhile are an error."""
-    times, over = collections.deque([(live.time.perf_counter(), 0)] * 60, maxlen=60), threading.Event()
+    times, over = collections.deque([(loop.time.perf_counter(), 0)] * 60, maxlen=60), threading.Event()
 
     def note():
         while not over.is_set():
-            times.append((live.time.perf_counter(), len(times)))
+            times.append((loop.time.perf_counter(), len(times)))
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -430,7 +431,7 @@ def test_a_rate_is_read_while_the_engine_goes_on():
     engine.start()
     try:
         for _ in range(2000):
-            live.recent_rate(times)
+            loop.recent_rate(times)
     finally:
         over.set()
         engine.join()
@@ -440,8 +441,8 @@ def test_a_rate_is_read_while_the_engine_goes_on():
 def test_two_frames_that_are_answered_at_once_are_no_rate():
     """Fails where a page that was held up is told thousands of frames a second."""
     now = time.perf_counter()
-    assert live.recent_rate([(now - 0.0002, 1), (now, 2)]) <= 10
-    assert live.recent_rate([(now - 1.0, 1), (now, 21)]) == pytest.approx(20)
+    assert loop.recent_rate([(now - 0.0002, 1), (now, 2)]) <= 10
+    assert loop.recent_rate([(now - 1.0, 1), (now, 21)]) == pytest.approx(20)
 
 
 @pytest.mark.parametrize("query", [BARS, BLOCKS])
@@ -455,7 +456,7 @@ def test_the_loop_makes_the_draws_of_the_experiment(query):
             await stage.frames()
         return stage
 
-    stage = asyncio.run(live())
+    stage = asyncio.run(loop())
     for record, alone in zip(
         stage.runner.lanes.records, start(stage.state.experiment, stage.runner.lanes.model), strict=True
     ):
@@ -492,7 +493,7 @@ def test_the_curves_file_holds_every_score_of_every_seed():
             await stage.frames()
         return stage
 
-    stage = asyncio.run(live())
+    stage = asyncio.run(loop())
     _, content = saved(stage, "_curves")
     rows = list(csv.DictReader(io.StringIO(content)))
     assert len(rows) == sum(len(run.scores) for run in stage.runs())
@@ -507,7 +508,7 @@ def test_the_curves_file_holds_every_score_of_every_seed():
 def saved(stage, action):
     """The name and the text of the file that the page's menu gives."""
     stage.bus.send_file = AsyncMock()
-    with patch("app.export.pmui"):
+    with patch("app.page.export.pmui"):
         menu = ExportMenu(stage.state, stage.runner, Mock())
     asyncio.run(getattr(menu, action)())
     name, content = stage.bus.send_file.await_args.args
@@ -534,7 +535,7 @@ def test_the_saved_experiment_gives_the_scores_of_the_page(query, changed, tmp_p
             await stage.frames()
         return stage
 
-    stage = asyncio.run(live())
+    stage = asyncio.run(loop())
     name, text = saved(stage, "_json")
     assert name == "experiment.json"
     saved_one = Experiment.from_json(text)
@@ -578,9 +579,9 @@ def test_more_changes_than_a_file_may_hold_are_told():
         stage.runner.lanes.records[1].run.changes = [change] * (MAX_CHANGES + 1)
         return stage
 
-    stage = asyncio.run(live())
+    stage = asyncio.run(loop())
     notify = Mock()
-    with patch("app.export.pmui"):
+    with patch("app.page.export.pmui"):
         menu = ExportMenu(stage.state, stage.runner, notify)
     asyncio.run(menu._clicked({"label": "Experiment (JSON)"}))
     kind, sentence = notify.call_args.args
@@ -598,7 +599,7 @@ def test_what_a_refused_experiment_gives_way_to_is_what_runs():
         await stage.runner._begin()
         return stage
 
-    stage = asyncio.run(live())
+    stage = asyncio.run(loop())
     assert stage.screen.show_problem.called
     assert stage.state.experiment.lanes[1].sampler.values()["step_size"] == 0.1
     assert stage.runner.lanes.runs[1].changes[-1].sampler.values()["step_size"] == 0.1
@@ -619,7 +620,7 @@ def test_a_picture_that_was_made_is_sent_though_something_else_was_asked_for_mea
         await stage.frames()
         return stage
 
-    assert asyncio.run(live()).bus.send_frame.await_count == 1
+    assert asyncio.run(loop()).bus.send_frame.await_count == 1
 
 
 def test_a_changed_parameter_goes_on_and_is_marked():
@@ -1007,7 +1008,7 @@ def test_the_page_sees_how_far_a_file_is_read():
         await stage.runner._begin()
         return stage
 
-    stage = asyncio.run(live())
+    stage = asyncio.run(loop())
     assert any("Reading pets.csv" in call.args[0] for call in stage.screen.show_work.call_args_list)
     assert stage.state.own_data.name == "pets.csv"
 

@@ -19,12 +19,13 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import export, link
-from app.controls import EDITED_ELSEWHERE, ONE_OR_TWO, OWN, PER_DECADE, log_stops, slider, target_groups, widget
-from app.lanes import DensityLanes
-from app.live import LiveScreen, with_rates
-from app.runner import Runner
-from app.shell import _SPEED
+from app import link
+from app.live.lanes import DensityLanes
+from app.live.loop import LiveScreen, with_rates
+from app.live.runner import Runner
+from app.page import export
+from app.page.controls import EDITED_ELSEWHERE, ONE_OR_TWO, OWN, PER_DECADE, log_stops, slider, target_groups, widget
+from app.page.shell import _SPEED
 from app.state import DEFAULT, DEFAULT_VIEWS, AppState
 from app.views import VIEWS, axes_of
 from app.views.base import AXIS_LABELS

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import sync_playwright
 
-from samplers import accumulate, engine, jit
+from samplers import engine, running_statistics
+from samplers.compile import jit
+from samplers.compile.wasm import description, link, objects
 from samplers.spec import Change, RunSpec
 from samplers.targets import Target
-from samplers.wasm import description, link, objects
 from tests import browser
 from tests.browser.firefox import find_firefox, firefox_page
 from tests.browser.webkit import find_webkit, webkit_page
@@ -383,7 +384,7 @@ def compare(here: Held, there: Held, target: Target, *, chaotic: bool = False) -
             if found > ALLOWED and not chaotic:
                 out.add(f"{name}: {found:.1e} apart")
     if chaotic and not out.equal:
-        if there.arrays["kept"].shape[1] == there.arrays["clock"][accumulate.STEPS]:
+        if there.arrays["kept"].shape[1] == there.arrays["clock"][running_statistics.STEPS]:
             _compare_statistics(recounted(there, target), there.arrays, out)
         return out
     for name in ("data", "kept_clock"):
@@ -413,7 +414,7 @@ def _compare_statistics(here: Mapping[str, NDArray[Any]], there: Mapping[str, ND
         if found > ALLOWED:
             out.add(f"{name}: {found:.1e} apart")
     # Of sums of numbers that cancel, the magnitude is that of the sum of their absolute values.
-    p, steps = np.abs(here["powers"]), max(int(here["clock"][accumulate.STEPS]), 1)
+    p, steps = np.abs(here["powers"]), max(int(here["clock"][running_statistics.STEPS]), 1)
     scale = np.stack(
         [np.sqrt(steps * p[..., 1]), p[..., 1], np.sqrt(p[..., 1] * p[..., 3]), p[..., 3]],
         axis=-1,
@@ -431,13 +432,13 @@ def recounted(there: Held, target: Target) -> dict[str, NDArray[Any]]:
     """The statistics that Python makes of the page's draws, all of which were kept."""
     draws = np.ascontiguousarray(there.arrays["kept"].transpose(1, 0, 2))
     n, n_chains, dim = draws.shape
-    statistics = accumulate.Statistics.empty(target.columns, n_chains, dim, target.planar)
-    jit.prepare([accumulate.count_row, target.observe])
+    statistics = running_statistics.Statistics.empty(target.columns, n_chains, dim, target.planar)
+    jit.prepare([running_statistics.count_row, target.observe])
     values = np.empty((len(target.columns), n_chains, 1))
-    scratch = np.empty((2, 1 + accumulate.N_LAGS))
+    scratch = np.empty((2, 1 + running_statistics.N_LAGS))
     for t in range(n):
         target.observe(draws[t : t + 1], 1, values)
-        accumulate.count_row(statistics.sums, draws[t : t + 1], values, scratch)
+        running_statistics.count_row(statistics.sums, draws[t : t + 1], values, scratch)
     return statistics.sums._asdict()
 
 

@@ -8,8 +8,8 @@ from base64 import b64decode, b64encode
 import numpy as np
 
 from samplers import Run
-from samplers.accumulate import bin_edges
 from samplers.diagnostics import ks
+from samplers.running_statistics import bin_edges
 
 CURRENT = "document.documentElement.dataset.current === 'true'"
 """Figures and captions are those of the controls."""

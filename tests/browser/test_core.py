@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.patches import PATCHES
+from app.server.patches import PATCHES
 from samplers import Experiment, run
 from tests.browser import serve
 from tests.browser.lab import Lab, check_finite

@@ -18,10 +18,10 @@ from lessons.lesson import Claim
 from lessons.library import find, load_all, load_outlines
 from lessons.measures import MEASURES
 from lessons.measures.base import MOMENTA, Evidence
-from samplers import jit
-from samplers.accumulate import Statistics, Sums
+from samplers.compile import jit
+from samplers.compile.wasm import description
+from samplers.running_statistics import Statistics, Sums
 from samplers.trace import Divergence, Trace
-from samplers.wasm import description
 from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serve, unpacked
 
 ALLOWED = 1e-9

@@ -7,8 +7,8 @@ from html import unescape
 import numpy as np
 import pytest
 
-from app.lanes import scene_of
-from app.lanes.densities import LaneRecord
+from app.live.lanes import scene_of
+from app.live.lanes.densities import LaneRecord
 from app.live_page.document import document
 from app.state import AppState, first_coordinate
 from app.views import VIEWS, fitting

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 
-from app.lesson import marks, proof
+from app.lesson import headless_claims, marks
 from app.live_page.claims import described_separately, is_separate
 from app.live_page.document import _aimed
 from app.live_page.site import _is_live
@@ -48,7 +48,7 @@ def looked_at(page, step, edits=None):
 def differences(step, found):
     """What the page says of the claims that the lab does not."""
     results = run_step(step, quick=True).results
-    with mock.patch.object(proof, "of", return_value=SimpleNamespace(problem="", results=results)):
+    with mock.patch.object(headless_claims, "of", return_value=SimpleNamespace(problem="", results=results)):
         wanted = marks.marks(step, None, [])
     out = []
     for claim, result, mark, numbers, shown in zip(

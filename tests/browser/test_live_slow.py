@@ -10,7 +10,7 @@ from app.state import AppState
 from app.views.steps import numbers_of
 from lessons.lesson import read
 from samplers import Experiment, Run
-from samplers.parts import take_apart
+from samplers.step_terms import take_apart
 from tests.browser.lab import AXE, SERIOUS, check_width
 from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, same_as_python, steps, with_pages
 

@@ -8,11 +8,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from app.bundle import bundle
-from app.lesson import marks, proof
+from app.lesson import headless_claims, marks
 from app.live_page import sweeping
 from app.live_page.document import _aimed
 from app.live_page.site import _is_live
+from app.page.bundle import bundle
 from lessons import figures
 from lessons.headless import run_step
 from lessons.lesson import Point
@@ -106,7 +106,7 @@ def judged_by(step, rows):
     """The lab's marks of a step whose sweep gave this."""
     given = [[one.value, one.error, one.exact] for row in rows for one in row.seeds]
     results = run_step(step, quick=True, do=lambda tasks: enumerate(given)).results
-    with mock.patch.object(proof, "of", return_value=SimpleNamespace(problem="", results=results)):
+    with mock.patch.object(headless_claims, "of", return_value=SimpleNamespace(problem="", results=results)):
         return marks.marks(step, None, [])
 
 

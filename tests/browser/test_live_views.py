@@ -6,10 +6,10 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from app.bundle import bundle
-from app.lanes import scene_of
-from app.lanes.densities import LaneRecord
+from app.live.lanes import scene_of
+from app.live.lanes.densities import LaneRecord
 from app.live_page.document import LIVE, document
+from app.page.bundle import bundle
 from app.state import AppState, first_coordinate
 from app.views import VIEWS, fitting
 from app.views.base import Frame

@@ -10,13 +10,13 @@ import pytest
 from bokeh.models import Axis, BasicTickFormatter, LinearAxis, NumeralTickFormatter, Plot
 from bokeh.resources import Resources
 
-from app.embedding import standalone
-from app.lanes.densities import LaneRecord
 from app.lesson.sweeping import SweepPicture
-from app.theme import LIGHT
+from app.live.lanes.densities import LaneRecord
 from app.views import VIEWS, fitting
 from app.views.base import Frame, Scene
+from app.views.embedding import standalone
 from app.views.recipes import layouts_of
+from app.views.theme import LIGHT
 from lessons import figures as figures_of_lessons
 from lessons import load_all
 from lessons.measures.base import Estimate

@@ -9,10 +9,10 @@ from bokeh.models import Line
 from bokeh.resources import Resources
 from PIL import Image
 
-from app.embedding import standalone
-from app.theme import LIGHT
 from app.views import VIEWS
 from app.views.base import Scene
+from app.views.embedding import standalone
+from app.views.theme import LIGHT
 from samplers.targets import TARGETS
 from tests.browser import IDLE
 

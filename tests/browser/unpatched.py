@@ -7,8 +7,8 @@ import sys
 
 from panel.command import main
 
-from app import patches
-from app.bus import Bus
+from app.live.bus import Bus
+from app.server import patches
 
 places = [word for word in sys.argv[1:] if ":" in word]
 sys.argv[1:] = [word for word in sys.argv[1:] if ":" not in word]

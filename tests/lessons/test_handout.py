@@ -327,4 +327,4 @@ def test_every_writer_of_a_page_gives_it_a_policy():
         for path in (ROOT / folder).rglob("*.py")
         if re.search(r"<!doctype html|\bfile_html\b|fmt=.html", path.read_text(encoding="utf-8"), re.IGNORECASE)
     }
-    assert writers == {"app/guard/server.py", "app/live_page/site.py", "lessons/handout.py"}
+    assert writers == {"app/server/handlers.py", "app/live_page/site.py", "lessons/handout.py"}

@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.parameters import Real
 from samplers.targets.base import Array, Column, Target
 

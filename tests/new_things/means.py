@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from app.theme import plot
 from app.views.base import View
+from app.views.theme import plot
 
 
 class Means(View):

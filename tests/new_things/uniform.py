@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.gradients.base import Estimator
 from samplers.needs import KNOWN, NOISE
 from samplers.parameters import Real

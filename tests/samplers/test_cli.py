@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 from lessons.cli import main as lessons_main
-from samplers import Experiment, RunSpec, engine, jit, run
+from samplers import Experiment, RunSpec, engine, run
 from samplers.benchmarks import record
 from samplers.benchmarks.closed import ClosedReport
 from samplers.cli import catalogue, main
+from samplers.compile import jit
 from samplers.files import FileError
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from samplers import RunSpec, compile_cache, engine, jit, kept
+from samplers import RunSpec, engine, stored_files
+from samplers.compile import cache, jit
 from samplers.expressions import compiler
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,7 @@ class Lab:
     def declare(self, function=half_square):
         for name, value in (("FOLDER", self.folder), ("_COMPILED", {}), ("_READY", set())):
             self._monkeypatch.setattr(jit, name, value)
-        compile_cache._warn.cache_clear()
+        cache._warn.cache_clear()
         return jit.potential(function)
 
     def start(self, function=half_square):
@@ -86,7 +87,7 @@ def zero_the_tail(path):
 def another_functions(path):
     """Of a function of the same type, whole, and in this one's place."""
     other = numba.njit(error_model="numpy")(fourth_power)
-    file = compile_cache.CompiledFile(path.parent / "other", other, jit.POTENTIAL)
+    file = cache.CompiledFile(path.parent / "other", other, jit.POTENTIAL)
     other.compile(jit.POTENTIAL)
     file.save()
     path.write_bytes(file.path.read_bytes())
@@ -152,7 +153,7 @@ def test_without_the_digest_another_functions_code_is_run(lab, monkeypatch):
     """The planted fault of the test above."""
     _, path = lab.start()
     another_functions(path)
-    monkeypatch.setattr(kept, "read", lambda path, of: path.read_bytes().partition(b"\n")[2])
+    monkeypatch.setattr(stored_files, "read", lambda path, of: path.read_bytes().partition(b"\n")[2])
     assert lab.start() == (48.0, path) and lab.compiled == 0
 
 
@@ -172,7 +173,7 @@ def test_a_file_that_cannot_be_read_is_as_if_it_were_absent(call, number, lab, m
     if call == "fstat" and not os.path.exists("/proc/self/fd"):
         pytest.skip("the system does not say which file it is")
     with monkeypatch.context() as refusing:
-        refusing.setattr(kept.read_file.__globals__["os"], call, refuse)
+        refusing.setattr(stored_files.read_file.__globals__["os"], call, refuse)
         assert lab.start() == (6.0, path) and lab.compiled == 1
     assert os.open is opened
     assert lab.start() == (6.0, path) and lab.compiled == 0
@@ -183,7 +184,7 @@ def test_what_is_whole_and_does_not_load_is_compiled_again(content, lab, caplog)
     """Such as what another build of Numba of the same version has written: it is said once, and written over."""
     _, path = lab.start()
     (file,) = (one[2] for one in jit._COMPILED.values())
-    kept.write(path, file._of, content)
+    stored_files.write(path, file._of, content)
     assert lab.missing() == []
     with caplog.at_level(logging.WARNING):
         assert lab.start() == (6.0, path) and lab.compiled == 1
@@ -263,11 +264,11 @@ def test_a_file_in_the_place_of_the_folder_goes(tmp_path):
 def test_who_reads_while_it_is_written_finds_the_old_content(fault, tmp_path, monkeypatch):
     """Fails where a second process reads, or a loss of power leaves, a part. Fault: it is written in its place."""
     path, found, real = tmp_path / "file", [], Path.write_bytes
-    kept.write(path, "a function", b"old")
+    stored_files.write(path, "a function", b"old")
 
     def slowly(self, content):
         real(self, content[: len(content) // 2])
-        found.append(kept.read(path, "a function"))
+        found.append(stored_files.read(path, "a function"))
         real(self, content)
 
     monkeypatch.setattr(Path, "write_bytes", slowly)
@@ -275,9 +276,9 @@ def test_who_reads_while_it_is_written_finds_the_old_content(fault, tmp_path, mo
         monkeypatch.setattr(Path, "with_name", lambda self, name: self)
         monkeypatch.setattr(Path, "replace", lambda self, other: None)
         monkeypatch.setattr(Path, "unlink", lambda self, missing_ok: None)
-    kept.write(path, "a function", b"new")
+    stored_files.write(path, "a function", b"new")
     assert (found == [b"old"]) == (not fault)
-    assert kept.read(path, "a function") == b"new" and kept.read(path, "another") is None
+    assert stored_files.read(path, "a function") == b"new" and stored_files.read(path, "another") is None
 
 
 # --- what Numba and llvmlite promise none of -------------------------------------------------------------------------
@@ -294,7 +295,7 @@ GONE = {
     "the lock": (sys.modules, "numba.core.compiler_lock", None),
     "loads": (numba.core.serialize, "loads", None),
     "the processor": (llvm, "get_host_cpu_features", refuse),
-    "the triple": (compile_cache, "llvm", SimpleNamespace()),
+    "the triple": (cache, "llvm", SimpleNamespace()),
 }
 """An owner, the name that it lacks, and what is in its place."""
 
@@ -304,7 +305,7 @@ def test_where_numba_lacks_a_name_each_process_compiles(gone, lab, monkeypatch, 
     lab.start()
     owner, name, instead = gone
     with monkeypatch.context() as another, caplog.at_level(logging.WARNING):
-        compile_cache._compiler.cache_clear()
+        cache._compiler.cache_clear()
         if owner is sys.modules:
             another.setitem(owner, name, None)
         elif instead is None:
@@ -313,8 +314,8 @@ def test_where_numba_lacks_a_name_each_process_compiles(gone, lab, monkeypatch, 
             another.setattr(owner, name, instead)
         assert lab.start()[0] == 6.0
         assert lab.start()[0] == 6.0 and (lab.compiled == 1) == (name != "reduce")
-    compile_cache._compiler.cache_clear()
-    said = "another release" if instead is refuse else "get_process_triple" if owner is compile_cache else name
+    cache._compiler.cache_clear()
+    said = "another release" if instead is refuse else "get_process_triple" if owner is cache else name
     assert (said in caplog.text) == (name != "reduce")
     assert lab.start()[0] == 6.0
 

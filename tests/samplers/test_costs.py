@@ -12,7 +12,7 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import linalg
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.engine import Run
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from samplers import engine, kernels
-from samplers.accumulate import HISTORY, LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, WATCHED, bin_edges
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS, Sampler
 from samplers.kernels.recipe import parameters_of
 from samplers.parameters import Count, CountVector, Flag, Option, SpecError, declared
 from samplers.recipe.presets import PRESETS
+from samplers.running_statistics import HISTORY, LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, WATCHED, bin_edges
 from samplers.spec import Change, Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.own import Table, keep

@@ -9,11 +9,12 @@ from math import exp
 import numpy as np
 import pytest
 
-from samplers import engine, jit
+from samplers import engine
+from samplers.compile import jit
 from samplers.kernels import SAMPLERS
 from samplers.kernels.rwm import RWM
-from samplers.parts import Play, TooLongError
 from samplers.spec import RunSpec
+from samplers.step_terms import Play, TooLongError
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
 from tests.checks_samplers import FEW_DATA, OFFERED

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator
 
-from samplers import engine, jit
+from samplers import engine
+from samplers.compile import jit
 from samplers.kernels import SAMPLERS
 from samplers.models import METHODS, Method
 from samplers.models.network import model as network_model

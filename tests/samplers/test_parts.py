@@ -8,8 +8,8 @@ import pytest
 
 from samplers import engine
 from samplers.kernels import SAMPLERS
-from samplers.parts import Play, TooLongError, take_apart
 from samplers.spec import RunSpec
+from samplers.step_terms import Play, TooLongError, take_apart
 from samplers.targets import TARGETS
 from tests.checks_samplers import riemannian
 

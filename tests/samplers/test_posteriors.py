@@ -22,7 +22,7 @@ def part(key, **params):
 
 def right_of_zero(run):
     """P(θ₂ > 0) from the histogram, and the quadrature's; no edge need be at 0: both have the same bins."""
-    from samplers.accumulate import bin_edges
+    from samplers.running_statistics import bin_edges
 
     column = run.target.columns[1]
     above = bin_edges(column)[:-1] >= 0

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from app.theme import plot
 from app.views.base import SAID, Array, Data, Frame, View
 from app.views.models.marks import group_colour
+from app.views.theme import plot
 from samplers.models.agreement import adjusted_rand, purity
 
 MAX_POINTS = 2000

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from app.theme import DASHES, plot
 from app.views.base import BOUND, Data, Frame, View
 from app.views.models.marks import method_labels
+from app.views.theme import DASHES, plot
 
 
 class Elbo(View):

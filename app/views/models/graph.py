@@ -7,10 +7,10 @@ import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
 from scipy.optimize import linear_sum_assignment
 
-from app.theme import plot
 from app.views.base import Array, Data, Feed, Frame, View
 from app.views.models.adjacency import sampled
 from app.views.models.marks import group_colour, shortened
+from app.views.theme import plot
 from samplers.models import Model
 from samplers.models.agreement import table
 

@@ -6,9 +6,9 @@ import numpy as np
 from bokeh.models import FixedTicker, Label, LinearColorMapper
 from scipy.optimize import linear_sum_assignment
 
-from app.theme import plot
 from app.views.base import SAID, Array, Data, Frame, View
 from app.views.planes import LiveImage, signed
+from app.views.theme import plot
 from samplers.models.factors.amari import amari
 
 GAP = 2.0

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker, Span
 
-from app.theme import plot
 from app.views.base import SAID, Array, Data, Frame, Scene, View
 from app.views.models.marks import PALETTE, shortened, text_of
+from app.views.theme import plot
 from samplers import Experiment
 from samplers.models.sparse import Sparse
 from samplers.models.sparse.paths import Point, Posterior

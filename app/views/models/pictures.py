@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import LinearColorMapper
 
-from app.theme import even_plot
 from app.views.base import Array, Data, Frame, View
 from app.views.models.adjacency import shades
 from app.views.planes import LiveImage
+from app.views.theme import even_plot
 from samplers import Experiment
 
 COLUMNS = 5

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker, VSpan
 
-from app.theme import DASHES, plot
 from app.views.base import SCORES, Array, Data, Frame, LaneFrame, Position, View
 from app.views.models.batch import chooses
 from app.views.models.marks import method_labels
+from app.views.theme import DASHES, plot
 from samplers import Experiment
 from samplers.models import MODELS, Model
 from samplers.models.run import Score

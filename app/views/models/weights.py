@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker
 
-from app.theme import plot
 from app.views.base import SAID, Data, Frame, View
 from app.views.models.marks import group_colour
 from app.views.scales import Scale
+from app.views.theme import plot
 
 LOWEST, HIGHEST = -12.0, 2.0
 """The ends of the axis of log₁₀; smaller weights lie at its lower end."""

@@ -1,4 +1,4 @@
-// The KS distance against the data touched; its figure is app/views/bought.py's.
+// The KS distance against the data touched; its figure is app/views/cost_curve.py's.
 
 import { ks } from "./ks.js"
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.clusters import normal, textbook
 from samplers.models.clusters.method import ClusterMethod, State
 from samplers.models.clusters.model import Clusters

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.base import Snapshot
 from samplers.models.batch_size import Adaptation, sizes_to_try
 from samplers.models.clusters import normal, textbook

@@ -18,7 +18,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.agreement import Labels, adjusted_rand, purity
 from samplers.models.batch_size import block_length, sizes_to_try, tau_int
 from samplers.models.clusters.collapsed_gibbs import CollapsedGibbs

@@ -8,7 +8,7 @@ from math import exp, lgamma, log, log1p
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.clusters.normal import KNOWN, NEXT, add, log_evidence, next_log_density, predict
 
 

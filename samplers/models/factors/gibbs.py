@@ -8,7 +8,7 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.average import LaterAverage
 from samplers.models.factors.method import FactorsMethod, Found
 from samplers.models.factors.model import Factors

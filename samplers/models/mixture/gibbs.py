@@ -1,6 +1,6 @@
 """The full slice sampler for clusters of documents: the reference."""
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.mixture.method import MOVE, TINY, MixtureMethod
 
 

@@ -16,7 +16,7 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.average import LaterLogAverage
 from samplers.models.base import Method, Snapshot
 from samplers.models.clusters.normal import count_together, pick

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.kernels.cir import scale_and_rate, transition
 from samplers.models.mixture.method import MOVE, TINY, StochasticMixture
 from samplers.parameters import Real

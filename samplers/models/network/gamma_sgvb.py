@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.base import Snapshot
 from samplers.models.network.joint import log_joint, pair_rate
 from samplers.models.network.method import N_PREDICT, NetworkMethod

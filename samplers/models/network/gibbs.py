@@ -7,7 +7,8 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.models.average import LaterAverage
 from samplers.models.network.joint import add_probabilities
 from samplers.models.network.method import NetworkMethod

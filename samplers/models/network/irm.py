@@ -8,7 +8,8 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.models.average import LaterAverage
 from samplers.models.base import Snapshot
 from samplers.models.clusters.normal import draw_concentration

@@ -11,7 +11,7 @@ from math import expm1, lgamma, log
 import numpy as np
 from numba import types
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.variational.gamma_gradient import digamma
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.random import SFC64, Generator
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.files import FileError
 from samplers.models.sparse.gibbs import BlockedGibbs
 from samplers.models.sparse.model import Sparse

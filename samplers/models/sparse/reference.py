@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy import special, stats
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.sparse.conditionals import sweeps
 from samplers.targets.base import Array
 from samplers.targets.probit_lasso import potential

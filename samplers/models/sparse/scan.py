@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.files import FileError
 from samplers.models.batch_size import block_length, tau_int
 from samplers.models.sparse.minibatch_gibbs import MinibatchGibbs, sizes_of

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.gradients.base import exact
 from samplers.kernels import gmc
 from samplers.manifolds import simplex

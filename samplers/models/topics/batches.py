@@ -18,7 +18,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.batch_size import Adaptation, objective
 from samplers.models.run import ModelChain
 from samplers.models.topics.corpus import synthetic

@@ -5,7 +5,8 @@ from numba import types
 from numpy.random import Generator
 from scipy.special import gammaln
 
-from samplers import jit, textbook
+from samplers import textbook
+from samplers.compile import jit
 from samplers.models.topics.local import BLOCK, columns, find, ids
 from samplers.models.topics.method import COMPILED, State, TopicMethod
 from samplers.models.topics.model import Topics

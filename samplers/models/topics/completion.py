@@ -5,7 +5,7 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.topics.local import BLOCK, columns, ids, sweep
 from samplers.models.topics.model import Topics
 

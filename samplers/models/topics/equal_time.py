@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models import METHODS
 from samplers.models.base import UPLOADED
 from samplers.models.run import functions

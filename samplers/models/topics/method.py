@@ -9,7 +9,7 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.base import Method, Snapshot
 from samplers.models.topics.completion import Completion, fold_in, predict
 from samplers.models.topics.corpus import Corpus

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.kernels.sghmc import sghmc_kick
 from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient, reflected

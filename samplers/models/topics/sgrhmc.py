@@ -4,7 +4,7 @@ from math import exp, sqrt
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient, reflected
 from samplers.parameters import Real

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.kernels.sgrld import sgrld_step
 from samplers.models.topics import textbook
 from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient

@@ -10,7 +10,7 @@ from numba import types
 from numpy.random import Generator
 from scipy import special, stats
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.variational.gamma_gradient import log_draw, log_slope
 from samplers.models.variational.optimisers import Ascent, AscentMethod
 from samplers.models.variational.positive import softplus, softplus_inverse

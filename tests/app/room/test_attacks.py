@@ -7,7 +7,7 @@ import pytest
 
 from app import link
 from app.lesson.course import library
-from app.lesson.place import SKIPPED
+from app.lesson.position import SKIPPED
 from app.room import panel, presses, shown
 from app.room.hub import Hub
 from app.room.panel import RoomPanel

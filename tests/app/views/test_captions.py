@@ -17,7 +17,7 @@ import pytest
 from scipy import special, stats
 from scipy.optimize import linear_sum_assignment
 
-from app.lanes.models import MethodRecord, load
+from app.live.lanes.models import MethodRecord, load
 from app.views import VIEWS
 from app.views.base import Frame
 from app.views.order import FEWEST, Found

@@ -10,7 +10,7 @@ from bokeh.models import Image, Quad
 from scipy import stats
 
 import app.views.models as package
-from app.lanes.models import MethodRecord, load
+from app.live.lanes.models import MethodRecord, load
 from app.views import VIEWS
 from app.views.base import COLUMNS, SCORES, Frame, Position, Scene
 from app.views.models.adjacency import HELD, in_order, observed_matrix, shades

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from app.lanes.models import MethodRecord
+from app.live.lanes.models import MethodRecord
 from app.views import VIEWS
 from app.views.base import Frame, Scene
 from app.views.models import paths as module

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from bokeh.models import ContourRenderer
 
-from app.lanes.densities import LaneRecord
-from app.runner import Runner
+from app.live.lanes.densities import LaneRecord
+from app.live.runner import Runner
 from app.state import AppState
 from app.views import VIEWS
 from app.views.base import Scene

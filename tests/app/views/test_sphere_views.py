@@ -5,8 +5,8 @@ import pytest
 from scipy.ndimage import maximum_filter
 
 from app import link
-from app.equations import cards
-from app.lanes.densities import LaneRecord
+from app.live.lanes.densities import LaneRecord
+from app.page.equations import cards
 from app.state import AppState
 from app.views import VIEWS
 from app.views.base import Frame, Scene
@@ -17,7 +17,8 @@ from app.views.order import Order, slope
 from app.views.recipes import layouts_of
 from app.views.temperature import Means, Temperature, expected
 from app.views.torus import Torus, tick_step
-from samplers import Change, Experiment, Run, jit
+from samplers import Change, Experiment, Run
+from samplers.compile import jit
 from samplers.kernels import SAMPLERS
 from samplers.manifolds import Sphere, Spheres
 from samplers.targets import TARGETS

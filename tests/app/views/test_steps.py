@@ -7,17 +7,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from app import walk as walk_module
+from app.page import step_player as walk_module
+from app.page.step_bar import StepBar
+from app.page.step_player import KEPT, Walk
 from app.state import AppState
-from app.stepbar import StepBar
 from app.views import VIEWS, steps
 from app.views.base import Playing
 from app.views.steps import colours_of, lit_equation, longer, numbers_of, under
-from app.walk import KEPT, Walk
 from samplers import Run
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS, base
-from samplers.parts import take_apart
+from samplers.step_terms import take_apart
 from samplers.targets import TARGETS
 from tests.checks_views import check, frames, records, scene_of
 

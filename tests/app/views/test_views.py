@@ -24,9 +24,9 @@ from app.views.recipes import layouts_of
 from app.views.scales import Scale
 from app.views.trace import Trace
 from samplers import Change
-from samplers.accumulate import bin_edges
 from samplers.diagnostics import autocorrelation, moments
 from samplers.kernels import SAMPLERS
+from samplers.running_statistics import bin_edges
 from tests.checks_views import (
     DENSITY_VIEWS,
     SCENES,

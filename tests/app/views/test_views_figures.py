@@ -13,10 +13,10 @@ import pytest
 from bokeh.core.property.vectorization import Field, Value
 from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Line, Model, Plot, Segment, VArea
 
-from app.theme import FINE
 from app.views import VIEWS, fitting
 from app.views.base import Scene
 from app.views.recipes import layouts_of
+from app.views.theme import FINE
 from samplers import Experiment, Run
 from tests.stages import NAMES, STAGES, experiment_of, summary
 

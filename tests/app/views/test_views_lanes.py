@@ -16,9 +16,9 @@ import pytest
 from bokeh.models import GlyphRenderer
 
 from app import link
-from app.lanes import Progress
-from app.lanes.densities import DensityLanes, LaneRecord
-from app.lanes.models import load
+from app.live.lanes import Progress
+from app.live.lanes.densities import DensityLanes, LaneRecord
+from app.live.lanes.models import load
 from app.state import AppState
 from app.views import VIEWS, curl, evolution, fitting, mgf, moments, order, planes, spectrum, trace, written
 from app.views.base import Frame, Position, Scene, View

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from samplers import jit
 from samplers.benchmarks import kernels, start
+from samplers.compile import jit
 
 
 class Page:

@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from samplers import RunSpec, diagnostics, run
-from samplers.accumulate import WATCHED, Statistics
 from samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
+from samplers.running_statistics import WATCHED, Statistics
 from samplers.targets import TARGETS
 from tests.work import calls_of
 

@@ -6,10 +6,10 @@ from numpy.polynomial.legendre import leggauss
 from scipy import stats
 
 from samplers import RunSpec, run
-from samplers.accumulate import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
 from samplers.diagnostics import autocorrelation, divergence, ks, moments
 from samplers.diagnostics.predictive import STATISTICS, p_value
 from samplers.engine import Run
+from samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
 from samplers.targets import TARGETS
 
 

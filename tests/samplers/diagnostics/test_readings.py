@@ -15,9 +15,10 @@ from numba import types
 from scipy import special, stats
 from scipy.interpolate import PchipInterpolator
 
-from samplers import RunSpec, accumulate, jit, run
-from samplers.accumulate import LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, Statistics
+from samplers import RunSpec, run, running_statistics
+from samplers.compile import jit
 from samplers.diagnostics import autocorrelation, bands, convergence, divergence, histogram, ks, moments
+from samplers.running_statistics import LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, Statistics
 from samplers.targets import expectations
 
 RUNS = {
@@ -47,10 +48,10 @@ def made(name):
         target, _ = made("quartic")
         found = Statistics.empty(target.columns, 3, target.dim, target.planar)
         draws = np.tile(np.array(values)[None, :, None], (1, 1, target.dim))
-        jit.prepare([accumulate.count_row])
+        jit.prepare([running_statistics.count_row])
         for step in range(60):
             row = np.ascontiguousarray(draws.transpose(2, 1, 0)) * (1 + 0.1 * np.sin(step))
-            accumulate.count_row(found.sums, draws, row, np.empty((2, 1 + N_LAGS)))
+            running_statistics.count_row(found.sums, draws, row, np.empty((2, 1 + N_LAGS)))
         return target, found
     target, sampler, params, n_chains, n_steps = RUNS[name]
     trace = run(RunSpec.of(target, sampler, sampler_params=params, n_chains=n_chains, n_steps=max(n_steps, 1), seed=3))
@@ -91,7 +92,7 @@ def test_readings_take_plain_arrays_and_make_none():
     assert len(jit.readings()) > 25 and set(jit.readings()) <= set(jit.declared())
     for function in jit.readings():
         assert strange(function, jit._COMPILED[function][1]) == []
-    assert strange(accumulate.count_row, jit._COMPILED[accumulate.count_row][1])
+    assert strange(running_statistics.count_row, jit._COMPILED[running_statistics.count_row][1])
     made = jit.numba.njit(lambda x: np.zeros(len(x)))
     assert strange(made, types.void(jit.vector)) == ["zeros"]
 
@@ -130,7 +131,7 @@ def test_moments_are_those_of_the_power_sums(name):
 def test_fresh_draws_are_those_of_the_tail(written, unseen):
     """The number of each draw is in the ring. Planted fault: every row one later."""
     found = Statistics.empty(made("quartic")[0].columns, 1, 1)
-    found.sums.clock[accumulate.WRITTEN] = written
+    found.sums.clock[running_statistics.WRITTEN] = written
     for i in range(max(written - TAIL, 0), written):
         found.sums.tail[i % TAIL] = i + 1
     for most in (1, 16):
@@ -150,7 +151,7 @@ def test_fresh_draws_are_those_of_the_tail(written, unseen):
 @pytest.mark.parametrize("name", TILES)
 def test_the_ks_distance_is_that_of_the_cumulated_counts(name):
     for target, found, k in columns(name):
-        cdf = np.asarray(target.columns[k].cdf(accumulate.bin_edges(target.columns[k])))
+        cdf = np.asarray(target.columns[k].cdf(running_statistics.bin_edges(target.columns[k])))
         if found.n_draws == 0:
             assert np.isnan(ks.distance(found, k))
             continue
@@ -225,7 +226,7 @@ def boxes(found, positions, levels):
 @pytest.mark.parametrize("name", [name for name in TILES if name != "none"])
 def test_boxes_are_quantiles_of_the_counts(name):
     target, found = made(name)
-    positions, levels = np.array([accumulate.bin_edges(column) for column in target.columns]), np.array([0.05, 0.25, 0.5, 0.95])  # fmt: skip
+    positions, levels = np.array([running_statistics.bin_edges(column) for column in target.columns]), np.array([0.05, 0.25, 0.5, 0.95])  # fmt: skip
     quantiles, least = histogram.quantiles(found, positions, levels)
     expected, lowest = boxes(found, positions, levels)
     fault = boxes(found, positions, levels * 0.9)[0]
@@ -303,7 +304,7 @@ def test_correlations_and_their_time_are_those_of_the_lag_sums(name):
 def test_equal_draws_have_no_correlations():
     found = Statistics.empty(made("quartic")[0].columns, 1, 2)
     for _ in range(100):
-        accumulate.count_row(found.sums, np.ones((1, 1, 2)), np.full((2, 1, 1), 0.7), np.empty((2, 1 + N_LAGS)))
+        running_statistics.count_row(found.sums, np.ones((1, 1, 2)), np.full((2, 1, 1), 0.7), np.empty((2, 1 + N_LAGS)))
     assert len(autocorrelation.autocorrelation(found, 0)[0]) == 0 == len(correlations(found, 0)[0])
     assert np.isnan(autocorrelation.integrated_time(found, 0)).all()
 

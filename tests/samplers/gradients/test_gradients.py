@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from samplers import Experiment, Run, RunSpec, jit
+from samplers import Experiment, Run, RunSpec
+from samplers.compile import jit
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.parameters import SpecError

@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from samplers import Change, Experiment, RunSpec, SpecError, engine, jit
+from samplers import Change, Experiment, RunSpec, SpecError, engine
+from samplers.compile import jit
 from samplers.expressions import parse
 from samplers.expressions.machine import LANES
 from samplers.kernels.recipe import RecipeSampler, parameters_of

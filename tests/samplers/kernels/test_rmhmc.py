@@ -9,7 +9,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from samplers import engine, jit
+from samplers import engine
+from samplers.compile import jit
 from samplers.kernels.rmhmc import RMHMC, drift, half_kick
 from samplers.parameters import SpecError
 from samplers.spec import RunSpec

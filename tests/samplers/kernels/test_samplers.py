@@ -13,7 +13,8 @@ import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 from scipy import linalg, stats
 
-from samplers import engine, jit
+from samplers import engine
+from samplers.compile import jit
 from samplers.kernels import SAMPLERS
 from samplers.kernels.minibatch import estimate_counts
 from samplers.spec import RunSpec

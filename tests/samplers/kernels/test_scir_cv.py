@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from samplers import Run, RunSpec, jit
+from samplers import Run, RunSpec
+from samplers.compile import jit
 from samplers.diagnostics import ks, moments
 
 ITEMS, COUNTS = 1000, np.array([800, 100, 100])

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from samplers import engine, jit
+from samplers import engine
+from samplers.compile import jit
 from samplers.diagnostics.divergence import kl_2d
 from samplers.engine import first_state
 from samplers.kernels import SAMPLERS

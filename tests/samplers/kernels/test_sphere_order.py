@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
 from tests.circle_law import TOY_BIAS, Law, overdamped_law, splitting_law

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import linalg, special
 
-from samplers import engine, jit
+from samplers import engine
+from samplers.compile import jit
 from samplers.kernels import SAMPLERS
 from samplers.manifolds import Euclidean, Manifold, Simplex, Sphere, Spheres, Stiefel
 from samplers.manifolds.sphere import flow_part, project_part

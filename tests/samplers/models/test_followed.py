@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app import link
-from app.lanes.models import MethodRecord
+from app.live.lanes.models import MethodRecord
 from app.state import AppState
 from app.views import VIEWS, fitting
 from app.views.base import COLUMNS, Frame, Scene

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.lanes.densities import LaneRecord
+from app.live.lanes.densities import LaneRecord
 from app.views.base import Scene
 from app.views.curl import STRENGTHS, Curl, closed_form
 from app.views.evolution import CHAINS, FRAMES, GAPS, Evolution, Simulation, chance, divergence, lane_spec

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from samplers import Experiment, Run, jit, run
+from samplers import Experiment, Run, run
+from samplers.compile import jit
 from samplers.diagnostics import ks
 from samplers.parameters import SpecError
 from samplers.spec import MAX_MEMORY, MAX_NUMBERS

@@ -8,7 +8,8 @@ import pytest
 from scipy import integrate, special, stats
 
 from app.state import AppState
-from samplers import Run, RunSpec, jit
+from samplers import Run, RunSpec
+from samplers.compile import jit
 from samplers.expressions import constant, densities, name, parse
 from samplers.expressions.normal_form import _call
 from samplers.parameters import SpecError

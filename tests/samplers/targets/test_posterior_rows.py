@@ -8,7 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from samplers import RunSpec, jit
+from samplers import RunSpec
+from samplers.compile import jit
 from samplers.engine import Run
 from samplers.expressions import compiler
 from samplers.expressions.compiler import Code

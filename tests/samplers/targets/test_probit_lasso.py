@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.targets.probit_lasso import MADE_WITH, ProbitLasso
 from tests.statistics import apart
 

@@ -5,13 +5,13 @@ import random
 
 import pytest
 
+from samplers.compile.wasm import description
+from samplers.compile.wasm.variations import variations
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.parameters import Count, SpecError, declared
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
-from samplers.wasm import description
-from samplers.wasm.variations import variations
 
 NAMES = ("quartic", "von_mises", "sparse_dirichlet", "linear_regression")
 

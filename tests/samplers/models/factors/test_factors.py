@@ -7,7 +7,7 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import special, stats
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.files import FileError
 from samplers.models.factors import Factors, FactorsGamma, FactorsGibbs, FactorsNorm, baselines, compare, gibbs
 from samplers.models.factors import model as factors_model

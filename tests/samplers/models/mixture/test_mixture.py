@@ -8,7 +8,7 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import integrate, stats
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.files import FileError
 from samplers.models import METHODS
 from samplers.models.average import LaterLogAverage

@@ -8,7 +8,7 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import integrate, special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.average import LaterAverage
 from samplers.models.network import irm
 from samplers.models.network.graph import karate, make_graph

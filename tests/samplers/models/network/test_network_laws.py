@@ -8,7 +8,7 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import special, stats
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models.average import LaterAverage
 from samplers.models.network import gamma_sgvb, gibbs, hmc, norm_sgvb
 from samplers.models.network.gibbs import GibbsState, NetworkGibbs

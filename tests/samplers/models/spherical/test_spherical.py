@@ -8,7 +8,7 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models import METHODS
 from samplers.models.run import ModelChain
 from samplers.models.spherical import Spherical, compare

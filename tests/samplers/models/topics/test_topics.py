@@ -7,7 +7,7 @@ import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 from scipy import optimize, special
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models import METHODS
 from samplers.models.run import ModelChain
 from samplers.models.topics import collapsed_gibbs, completion, method, minibatch_gibbs, stochastic_gradient, textbook

@@ -5,7 +5,7 @@ import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 from scipy import signal
 
-from samplers import jit
+from samplers.compile import jit
 from samplers.models import batch_size
 from samplers.models.batch_size import (
     Adaptation,

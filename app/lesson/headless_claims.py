@@ -1,0 +1,100 @@
+"""Claims that no live run shows, such as those of sweeps: a step's own short runs, once for all sessions."""
+
+import logging
+from collections import OrderedDict
+from concurrent.futures import CancelledError
+from dataclasses import replace
+
+from app.live.low_priority import workers
+from lessons import Step
+from lessons.claims import Result
+from lessons.headless import run_step
+from lessons.lesson import Point
+from lessons.measures.base import Estimate
+from lessons.sweep import Row
+
+log = logging.getLogger("sgmcmc-lab")
+
+KEPT = 200
+"""Steps whose results are kept. The same runs give the same numbers, so nobody has to make them twice."""
+_PROOFS: "OrderedDict[int, Proof]" = OrderedDict()
+# One after the other: the pages' live runs go on meanwhile.
+_WORKER = workers(1, "proof")
+
+
+class Proof:
+    """The runs of one step: waiting, going on, or done."""
+
+    def __init__(self, step: Step):
+        self.step = step
+        self.share = 0.0
+        self.results: tuple[Result, ...] | None = None
+        self.problem = ""
+        self.waiting = 0
+        """How many pages wait for it."""
+        self._found: dict[Point, list[Estimate]] = {}
+
+    @property
+    def running(self) -> bool:
+        """Whether more will come."""
+        return self.results is None and not self.problem
+
+    @property
+    def rows(self) -> list[Row]:
+        """What a sweep has measured so far."""
+        # A copy at once: the worker's thread may add to it meanwhile.
+        return [Row(point, tuple(found)) for point, found in list(self._found.items())]
+
+    def make(self) -> None:
+        """Run the step at reduced length, and judge its claims."""
+        try:
+            if self.step.sweep is not None:
+                # What its picture is made with takes a second to load, for which no page is to stand still.
+                from lessons import figures
+
+                figures.prepare("bokeh")
+            self.results = run_step(
+                replace(self.step, checks=()), quick=True, progress=self._told, each=self._measured
+            ).results
+        except CancelledError:
+            log.info("Nobody waits any more for the runs of a step")
+        except Exception:
+            log.exception("The runs of a lesson's step met an error")
+            self.problem = "its runs met an error, which the server's log has"
+
+    def _told(self, what: str, done: int, total: int) -> None:
+        if not self.waiting:
+            raise CancelledError
+        self.share = done / max(total, 1)
+
+    def _measured(self, point: Point, estimate: Estimate) -> None:
+        self._found.setdefault(point, []).append(estimate)
+
+
+def begin(step: Step) -> Proof:
+    """Ask for the runs of a step; they may be there already."""
+    found = _PROOFS.get(id(step))
+    if found is not None:
+        found.waiting += 1
+        return found
+    made = _PROOFS[id(step)] = Proof(step)
+    # Before it begins: with nobody waiting it would end at once.
+    made.waiting = 1
+    _WORKER.submit(made.make)
+    while len(_PROOFS) > KEPT:
+        _PROOFS.popitem(last=False)
+    return made
+
+
+def cancel(step: Step) -> None:
+    """Wait no more for the runs of a step; where nobody else does, they end."""
+    found = _PROOFS.get(id(step))
+    if found is not None and found.running:
+        found.waiting -= 1
+        if not found.waiting:
+            del _PROOFS[id(step)]
+
+
+def of(step: Step) -> Proof | None:
+    """The runs of a step, where somebody has asked for them."""
+    return _PROOFS.get(id(step))

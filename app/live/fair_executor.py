@@ -1,0 +1,161 @@
+"""Threads that all pages share, by the processor time that each has had.
+
+Which of the waiting pages is next is decided as in start-time fair queueing (Goyal, Vin & Cheng 1996): the one that has
+had least. A page that was idle begins where the others are, so nobody saves up. A piece of work cannot be taken from
+its thread, and may be a single step of many seconds: after a moment it no longer counts, and another thread goes on
+with those who wait; between the two the system decides, which gives each the same time.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from samplers.low_priority import step_back
+
+LONG_SECONDS = 0.1
+"""Work that has run for so long holds up nobody any more: two frames' steps, which end after .04 s each."""
+MOST_LONG = 30
+"""So many pieces of work may run beside those that are short; beyond that others wait for one to end. Pages of one
+class have as many."""
+
+
+class Share:
+    """What one page has had of a queue's threads."""
+
+    had = 0.0
+    """Seconds of processor, on the queue's clock: of a page that came later, what the others had before is in it."""
+    asked = 0
+    """Pieces of its work that wait or run."""
+
+
+@dataclass(eq=False)
+class Work:
+    """A piece of work of a page."""
+
+    share: Share
+    call: Callable[[], Any]
+    number: int
+    done: Future[Any] = field(default_factory=Future)
+    began: float = 0.0
+
+
+class Queue:
+    """Who is next, without threads; clocks are its caller's."""
+
+    def __init__(self, places: int):
+        self.places = places
+        self.waiting: list[Work] = []
+        self.running: list[Work] = []
+        self._least = 0.0
+        self._numbers = count()
+
+    def put(self, share: Share, call: Callable[[], Any]) -> Work:
+        """Let a page's work wait for its turn."""
+        if not share.asked:
+            share.had = max(share.had, self._least)
+        share.asked += 1
+        work = Work(share, call, next(self._numbers))
+        self.waiting.append(work)
+        return work
+
+    def take(self, now: float) -> Work | None:
+        """The work that begins now; None where nothing waits or no place is free."""
+        if not self.waiting or self._short(now) >= self.places:
+            return None
+        work = min(self.waiting, key=lambda one: (one.share.had, one.number))
+        self.waiting.remove(work)
+        self.running.append(work)
+        self._least, work.began = max(self._least, work.share.had), now
+        return work
+
+    def end(self, work: Work, cost: float) -> None:
+        """It has ended, after so many seconds of processor."""
+        self.running.remove(work)
+        work.share.had += cost
+        work.share.asked -= 1
+
+    def due(self, now: float) -> float | None:
+        """Seconds until a place becomes free by itself; None where nobody waits for one."""
+        if not self.waiting:
+            return None
+        return min((left for one in self.running if (left := one.began + LONG_SECONDS - now) > 0), default=None)
+
+    def _short(self, now: float) -> int:
+        long = sum(now - one.began >= LONG_SECONDS for one in self.running)
+        return len(self.running) - min(long, MOST_LONG)
+
+
+class Pool:
+    """The threads of a queue, as many as have work at a time and one more. They end with the process."""
+
+    def __init__(self, places: int, name: str):
+        self._queue, self._name = Queue(places), name
+        self._changed = threading.Condition()
+        self._idle = 0
+
+    def of(self, share: Share) -> "Executor":
+        """The pool as an executor of an event loop, for the work of one page."""
+        return Executor(self, share)
+
+    def submit(self, share: Share, call: Callable[[], Any]) -> Future[Any]:
+        """Let work wait for its turn."""
+        with self._changed:
+            work = self._queue.put(share, call)
+            if not self._idle:
+                self._begin_thread()
+            self._changed.notify()
+        return work.done
+
+    def _begin_thread(self) -> None:
+        self._idle += 1
+        threading.Thread(target=self._work, name=self._name, daemon=True).start()
+
+    def _work(self) -> None:
+        step_back()
+        while True:
+            with self._changed:
+                while (work := self._queue.take(time.perf_counter())) is None:
+                    self._changed.wait(self._queue.due(time.perf_counter()))
+                self._idle -= 1
+                if not self._idle:
+                    # One is always there to see that a piece of work has become long.
+                    self._begin_thread()
+            before = time.thread_time()
+            _carry_out(work)
+            with self._changed:
+                self._queue.end(work, time.thread_time() - before)
+                del work
+                self._changed.notify()
+                if self._idle > self._queue.places:
+                    return
+                self._idle += 1
+
+
+class Executor:
+    """A pool for the work of one page.
+
+    A page keeps its share, never this: from here a way leads to the work of others, and what can be reached from a page
+    ends with it (:mod:`app.ending`).
+    """
+
+    def __init__(self, pool: Pool, share: Share):
+        self._pool, self._share = pool, share
+
+    def submit(self, call: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Let it be called when it is this page's turn."""
+        return self._pool.submit(self._share, lambda: call(*args))
+
+
+def _carry_out(work: Work) -> None:
+    if not work.done.set_running_or_notify_cancel():
+        return
+    try:
+        result = work.call()
+    except BaseException as error:
+        work.done.set_exception(error)
+    else:
+        work.done.set_result(result)

@@ -1,0 +1,30 @@
+"""What moves on a page: the lanes of an experiment on a density, or on a model of data."""
+
+from typing import Any
+
+from app.live.lanes.base import Lanes, Progress
+from app.live.lanes.densities import DensityLanes
+from app.live.lanes.models import ModelLanes
+from app.page.upload import Upload
+from app.state import AppState
+from samplers import Experiment
+
+__all__ = ["DensityLanes", "Lanes", "ModelLanes", "Progress", "prepare", "scene_of"]
+
+
+def prepare(progress: Progress, experiment: Experiment, upload: Upload | None) -> Lanes:
+    """The lanes of an experiment before their first step, which may take a while. Raises :class:`SpecError`.
+
+    ``upload`` is the person's file, where the experiment is on it.
+    """
+    if experiment.of_model:
+        return ModelLanes.prepare(progress, experiment, upload)
+    return DensityLanes.prepare(progress, experiment)
+
+
+def scene_of(state: AppState, lanes: Lanes | None) -> Any:
+    """What the views of a page are built for; None while its data or its exact answers are still to be had."""
+    if not state.experiment.of_model:
+        return DensityLanes.scene(state)
+    there = isinstance(lanes, ModelLanes) and lanes.experiment.target == state.experiment.target
+    return lanes.scene(state) if there else None

@@ -1,0 +1,443 @@
+"""The live loop of a page: lanes are made ready and move in threads, frames go out as fast as they are drawn."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from html import escape
+from typing import Any, Protocol
+
+from app.live.fair_executor import Pool, Share
+from app.live.lanes import Lanes, Progress, prepare, scene_of
+from app.live.loop import POOL, SLOW, Live, LiveScreen
+from app.page.step_player import Walk
+from app.page.upload import Upload
+from app.state import AppState
+from app.views import VIEWS
+from app.views.base import Frame, View
+from samplers import Change, Experiment
+from samplers.compile import jit
+from samplers.models.run import needed
+from samplers.parameters import SpecError
+
+log = logging.getLogger(__name__)
+
+PATIENT_SECONDS = 0.1
+"""While something is being made ready, the page is told this often how long it has taken."""
+LONG_SECONDS = 1.0
+"""A step that has run for so long is spoken of, and nobody has to wait for its end."""
+LONG = "A step of this experiment takes {}. Fewer chains, less data or fewer gradients in a step make it shorter; these, another target and Reset take effect at once."
+LIGHT = 1000
+"""So many chains of a density begin within a millisecond or two."""
+_LOADER = Pool(2, "loader")
+_FINDER = Pool(2, "finder")
+"""Where exact answers are still to be found, which takes many seconds: no other page waits for it."""
+
+
+class Screen(LiveScreen, Protocol):
+    """What the runner asks of the page."""
+
+    def show_work(self, what: str, share: float | None) -> None:
+        """Say what is being made ready and how far it is, with a way to cancel; an empty text when all is there."""
+
+    def show_former(self, former: bool) -> None:
+        """Whether the figures are those of a former experiment, while the new one is being made ready."""
+
+    def show_problem(self, message: str) -> None:
+        """Say why an experiment could not be opened; the one before stays. An empty text takes it back."""
+
+    def show_facts(self, facts: dict[str, str]) -> None:
+        """An experiment was opened: say what its data are."""
+
+
+class Runner(Live):
+    """Runs the experiment of an :class:`AppState` and feeds its views."""
+
+    def __init__(self, state: AppState, screen: Screen):
+        super().__init__(screen)
+        self.state, self.screen = state, screen
+        self.lanes: Lanes | None = None
+        self.views: list[Any] = []
+        self._built: tuple[Any, list[str]] | None = None
+        """What the figures are built for, and which."""
+        self._drew = False
+        """Whether the figures hold something of the lanes."""
+        self._opened: tuple[Experiment, Upload | None] = (state.experiment, None)
+        """What runs now, and the upload: what a cancelled or refused experiment gives way to."""
+        self._known = state.experiment
+        self._changes: dict[int, Change]
+        self._cancelled = asyncio.Event()
+        self._said_diverged: set[int] = set()
+        self.walk = Walk()
+        self.say_step: Callable[[Walk], list[tuple[str, str]]] = lambda _: []
+        """What the page says of a step that is taken apart, by the model's id."""
+        self.lit_step: Callable[[Walk], list[str]] = lambda _: []
+        """The colour of each of its parts."""
+        self.doubts: Any = None
+        """The model whose text says why draws do not agree with their target."""
+        self._parts_hidden = False
+        """Whether the coming step is shown without its parts at first, for a person asks for one after the other."""
+        self._next: asyncio.TimerHandle | None = None
+        """Where a step takes seconds: the call that makes the next one."""
+        self._engine = asyncio.Lock()
+        self._said_long = False
+        self._moving, self._slowly, self._loading, self._finding = Share(), Share(), Share(), Share()
+        state.param.watch(self._on_experiment, "experiment")
+        state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
+        state.param.watch(
+            lambda *_: self._ask(rebuild=True), ["views", "axis", "coordinate", "shown", "dark", "present"]
+        )
+        state.param.watch(lambda *_: self._ask(), "speed")
+        state.param.watch(lambda *_: self._change_pace(), ["playing", "slow"])
+        # A lesson has names of its own for the lanes.
+        state.place.param.watch(
+            lambda *_: self._ask(rebuild=self._built is not None and self._wanted() != self._built),
+            ["lesson", "number"],
+        )
+
+    def experiment(self) -> Experiment:
+        """The experiment with the changes made so far: run for as many steps it gives the same draws."""
+        return self.lanes.recorded() if self.lanes is not None else self.state.experiment
+
+    @property
+    def ended(self) -> bool:
+        """Whether no lane can make another step."""
+        return self.lanes is not None and not self.lanes.moving
+
+    def cancel(self) -> None:
+        """Give up what is being made ready; what ran before it comes back."""
+        self._cancelled.set()
+
+    def _active(self) -> bool:
+        if not self._watched or self.lanes is None:
+            return False
+        playing = self.state.playing and not self.state.slow
+        return self._redraw or (self.lanes.moving and (bool(self._single) or playing))
+
+    def walk_on(self, way: str) -> None:
+        """A part or a step forwards or back, as a person asks for it: part, part_back, step or step_back."""
+        self.state.playing = False
+        if way in ("part_back", "step_back"):
+            getattr(self.walk, way)()
+            self._ask()
+        elif self.walk.part_forward() if way == "part" else self.walk.step_forward():
+            self._parts_hidden = way == "part"
+            self.step()
+        else:
+            self._ask()
+
+    def _change_pace(self) -> None:
+        """It plays or pauses, or a step takes another time."""
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        if self.state.slow and self.state.playing:
+            self.walk.play(self.state.slow)
+        elif self.state.slow:
+            self.walk.rest()
+        else:
+            self.walk.clear()
+        self._ask()
+
+    def _step_when_due(self) -> None:
+        self._next = None
+        if self.state.slow and self.state.playing:
+            self.step()
+
+    def _take_apart(self, lanes: Lanes, changed: bool) -> None:
+        """Look at the coming step of the first lane, where one is made in seconds."""
+        run, slow, walk = lanes.apart(), self.state.slow, self.walk
+        if run is None or not slow:
+            walk.clear()
+            return
+        if changed:
+            walk.forget_newest()
+        if walk.look(run) and self.state.playing:
+            walk.play(slow)
+        elif self._parts_hidden:
+            walk.hide()
+        self._parts_hidden = False
+        if self.state.playing and self._next is None:
+            self._next = asyncio.get_running_loop().call_later(slow, self._step_when_due)
+
+    def _on_experiment(self, event: Any) -> None:
+        # Of several changes made at once the event knows only the last one's old value.
+        old, new = self._known, event.new
+        self._known = new
+        if _structure(old) != _structure(new) or not _succeeds(new, old):
+            self._ask(restart=True)
+            return
+        to = new.target if old.target != new.target else None
+        for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
+            if before != after or to:
+                # Of several between two frames the last counts; a page that nobody looks at has no frames.
+                earlier = self._changes[i].target if i in self._changes else None
+                self._changes[i] = Change(0, after.sampler, after.gradient, to or earlier)
+        self._ask(rebuild=self._built is not None and self._wanted() != self._built)
+
+    async def _begin(self) -> None:
+        self._restart = False
+        self._changes.clear()
+        self._cancelled.clear()
+        state = self.state
+        experiment = state.experiment
+        try:
+            lanes = await self._patiently(experiment, state.own_data)
+        except SpecError as error:
+            self._give_way(str(error))
+            return
+        except Exception:
+            # What ran before goes on; what was brought may be such that no check thought of it.
+            log.exception("An unexpected error while an experiment was opened")
+            self._give_way("The experiment cannot be opened: an unexpected error, of which the server's log says more.")
+            return
+        if lanes is None:
+            if not self._restart:
+                self._give_way("")
+            return
+        async with self._engine:
+            self.lanes = lanes
+        self._opened = experiment, state.upload
+        self._said_diverged.clear()
+        self.walk.clear()
+        self.screen.clear_divergence()
+        self.screen.show_problem("")
+        self.screen.show_facts(lanes.facts())
+        # The views may hold curves of the lanes that were there before.
+        self._rebuild |= self._drew or self._wanted() != self._built
+        if not self._rebuild:
+            self.screen.show_former(False)
+        self._redraw = True
+
+    async def _patiently(self, experiment: Experiment, upload: Upload | None) -> Lanes | None:
+        """The lanes; None where the person cancelled them or asked for something else meanwhile."""
+        began = time.perf_counter()
+        progress = Progress()
+        known = experiment.of_model or experiment.make_target().ready
+        if known and _is_light(experiment):
+            return prepare(progress, experiment, upload)
+        pool = _LOADER.of(self._loading) if known else _FINDER.of(self._finding)
+        job = asyncio.get_running_loop().run_in_executor(pool, prepare, progress, experiment, upload)
+        # Nobody may be there to hear of an error any more.
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        told = False
+        try:
+            while not job.done():
+                await asyncio.wait({job}, timeout=PATIENT_SECONDS)
+                if self._cancelled.is_set() or self._restart:
+                    progress.cancelled = True
+                    return None
+                if not job.done() and (passed := time.perf_counter() - began) > 3 * PATIENT_SECONDS:
+                    told = True
+                    self.screen.show_former(bool(self.views) and self._wanted() != self._built)
+                    self.screen.show_work(f"{progress.what}: {passed:.0f} s so far.", progress.share)
+        finally:
+            if told:
+                self.screen.show_work("", None)
+        return job.result()
+
+    def _give_way(self, message: str) -> None:
+        """Go back to what ran before the experiment that could not be opened."""
+        self.screen.show_former(False)
+        if message:
+            self.screen.show_problem(message)
+        if self.lanes is None and self.state.experiment == self._opened[0]:
+            self.screen.show_status("Nothing is loaded. Press Reset to load it, or choose something else.")
+            return
+        experiment, upload = self._opened
+        brought = self.state.upload
+        # A file that could be read stays, for another try with other cut-offs, unless what ran before was on a file.
+        if brought is not None and brought.read and not experiment.of_own_data:
+            upload = brought
+        self.state.go_back(experiment, upload)
+        # The runs and their figures are still there, and go on; unless nothing has ever run.
+        self._restart = self.lanes is None
+        self._rebuild = self._restart or self._wanted() != self._built
+
+    async def build_views(self) -> None:
+        """Make new figures, none for a model that is still to be loaded. Other pages have a turn after each figure."""
+        self._rebuild = False
+        scene, keys = wanted = self._wanted()
+        if scene is None:
+            return
+        before = {view.key: view for view in self.views}
+        # Until the page has the new figures, nothing is computed for the ones before: they are of other data.
+        self._built, self._stale, self._drew = wanted, True, False
+        views = []
+        for key in keys:
+            views.append(VIEWS[key].made(scene, before.get(key)))
+            await asyncio.sleep(0)
+            # A property that keeps its value, which takes as long as the figure.
+            _ = views[-1].document
+            await asyncio.sleep(0)
+        self.views = views
+
+    def _wanted(self) -> tuple[Any, list[str]]:
+        """What figures are built for, and which."""
+        return scene_of(self.state, self.lanes), self.state.shown_views()
+
+    async def _send_layout(self) -> None:
+        if self.lanes is not None:
+            self.lanes.forget_sent()
+        await super()._send_layout()
+
+    async def _frame(self) -> None:
+        lanes, loop = self.lanes, asyncio.get_running_loop()
+        assert lanes is not None
+        first = self.frames_sent == 0 or self._redraw
+        single, self._single, self._redraw, self._drew = self._single, 0, False, True
+        changes, self._changes = self._changes, {}
+        async with self._engine:
+            for i, change in changes.items():
+                lanes.change(i, change)
+                self._forget_divergence(i, lanes.runs[i].divergence)
+            if changes:
+                # What the page goes back to is what runs, not what it was opened with.
+                self._opened = self.state.experiment, self._opened[1]
+            if lanes.short(self.state, single):
+                lanes.move(self.state, single)
+            else:
+                await self._move(lanes, single)
+            if self._restart or self._rebuild:
+                return
+            if self.state.slow:
+                self._take_apart(lanes, bool(changes))
+            if lanes.heavy:
+                data = await loop.run_in_executor(POOL.of(self._moving), self._picture, lanes, first)
+            else:
+                data = self._picture(lanes, first)
+        # Also where something else was asked for meanwhile, which may be refused: views send nothing twice.
+        self.frames_sent += 1
+        await self.bus.send_frame(self.frames_sent, data)
+        if self.state.slow:
+            playing = self.walk.playing()
+            await self.bus.send_step(
+                self.say_step(self.walk), playing.windows if playing else (), self.lit_step(self.walk)
+            )
+        for i, run in enumerate(lanes.runs):
+            if run.divergence is not None and i not in self._said_diverged:
+                self._said_diverged.add(i)
+                self.screen.show_divergence(i, run.divergence.message)
+
+    async def _move(self, lanes: Lanes, single: int) -> None:
+        """Let them move in a thread. Where a step is long, and something else is asked for, they stay alone in it."""
+        began: list[float] = []
+
+        def move() -> None:
+            began.append(time.perf_counter())
+            lanes.move(self.state, single)
+
+        job = asyncio.get_running_loop().run_in_executor(POOL.of(self._moving), move)
+        # Nobody may be there to hear of an error any more.
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        while not job.done():
+            await asyncio.wait({job}, timeout=PATIENT_SECONDS if self._said_long else LONG_SECONDS)
+            if job.done() or not began or time.perf_counter() - began[0] < LONG_SECONDS:
+                continue
+            if self._restart or self._changes:
+                lanes.given_up, self.lanes, self._restart = True, None, True
+                break
+            if not self._said_long:
+                self._said_long = True
+                self.screen.show_status(LONG.format("more than a second"))
+            # A view that is chosen meanwhile is there at once, and filled at the step's end.
+            await self._lay_out()
+        else:
+            job.result()
+            if (took := time.perf_counter() - began[0]) > LONG_SECONDS:
+                self._said_long = True
+                self.screen.show_status(LONG.format(f"about {took:.0f} s"))
+                return
+        if self._said_long:
+            self._said_long = False
+            self.screen.show_status("")
+
+    def _picture(self, lanes: Lanes, first: bool) -> dict[int, tuple[Any, ...]]:
+        """The data of each feed, by its index in the layout."""
+        frame, data = self._with_step(lanes.frame(self.state)), {}
+        for view, indices in self._feeds:
+            if first or self.frames_sent % view.every == 0:
+                data.update({indices[name]: columns for name, columns in view.compute(frame).items()})
+        return data
+
+    def _with_step(self, frame: Frame) -> Frame:
+        frame.playing = self.walk.playing()
+        return frame
+
+    def _forget_divergence(self, i: int, divergence: Any) -> None:
+        if i in self._said_diverged and divergence is None:
+            self._said_diverged.discard(i)
+            self.screen.clear_divergence(i)
+        elif divergence is not None and divergence.refused:
+            # Another entry may be refused for another reason.
+            self._said_diverged.discard(i)
+
+    async def _slow_turn(self, turn: int) -> None:
+        lanes = self.lanes
+        if lanes is None or self._changes:
+            return
+        loop = asyncio.get_running_loop()
+        views, generation = self.views, self.bus.generation
+        texts: list[tuple[str, str]] = []
+        if self.readout is not None and turn % 2 == 0:
+            texts.append((self.readout.id, lanes.readout(self.state, self._drawn_rate())))
+        now = self._with_step(lanes.whole(self.state))
+        if any(len(view.scene.lanes) != len(now) for view in views):
+            # The views are of the next experiment already, whose runs are still to begin.
+            return
+        for view in views:
+            # Most have no such work, and a thread is a way of its own for nothing.
+            works = type(view).background is not View.background
+            if works and await loop.run_in_executor(SLOW.of(self._slowly), view.background, now):
+                self._ask()
+        if turn % 4 == 1 and await self._step_ends():
+            texts += await loop.run_in_executor(SLOW.of(self._slowly), self._texts, views, now, lanes, loop)
+        if texts and generation == self.bus.generation:
+            await self.bus.send_texts(texts)
+
+    async def _step_ends(self) -> bool:
+        """Whether the lanes stand still within a second, for captions. All pages have one thread for theirs, and
+        none waits in it for the end of another's long step.
+        """
+        try:
+            async with asyncio.timeout(LONG_SECONDS), self._engine:
+                return True
+        except TimeoutError:
+            return False
+
+    def _texts(
+        self, views: list[Any], now: Any, lanes: Lanes, loop: asyncio.AbstractEventLoop
+    ) -> list[tuple[str, str]]:
+        """Captions and check marks, in a thread. The lanes stand still meanwhile, but not while others' were made."""
+        still = asyncio.wait_for(self._engine.acquire(), PATIENT_SECONDS)
+        try:
+            asyncio.run_coroutine_threadsafe(still, loop).result()
+        except TimeoutError:
+            return []
+        try:
+            said = [item for view in views for item in view.texts(now)] + (self.checks() if self.checks else [])
+            return said + ([(self.doubts.id, escape(lanes.doubts(self.state)))] if self.doubts is not None else [])
+        finally:
+            loop.call_soon_threadsafe(self._engine.release)
+
+
+def _is_light(experiment: Experiment) -> bool:
+    """Whether its lanes are made in a moment. A thread would have to wait for the loop, which in a full class it gets
+    only when all pages have been made.
+    """
+    chains = experiment.n_chains * len(experiment.lanes)
+    return not experiment.of_model and chains <= LIGHT and jit.is_ready([*needed(experiment), *jit.readings()])
+
+
+def _structure(experiment: Experiment) -> tuple[Any, ...]:
+    """What cannot change without a restart."""
+    begins = experiment.seed, experiment.n_chains, experiment.start, experiment.momentum
+    return *begins, tuple(lane.sampler.key for lane in experiment.lanes)
+
+
+def _succeeds(new: Experiment, old: Experiment) -> bool:
+    """Whether chains on the old target can go on on the new one."""
+    if old.of_model or new.of_model:
+        return old.target == new.target
+    # Exact answers that are still to be found are waited for as at the start.
+    return new.make_target().ready and new.make_target().succeeds(old.make_target())

@@ -1,0 +1,1 @@
+"""The page: its widgets, the session and the wires between them."""

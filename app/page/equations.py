@@ -1,0 +1,121 @@
+"""The card of a sampler: its update, its place on the grid recipe × integrator × gradient, and its source."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+
+from app.page.controls import sentence
+from app.page.formulas import COMMAS, LONGEST, in_lines
+from app.state import AppState
+from app.views.theme import theme
+from samplers.gradients import GRADIENTS
+from samplers.kernels.recipe import RecipeSampler
+from samplers.needs import MEMORY
+from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, Lane
+from samplers.targets import Target
+
+
+def _formula(tex: str) -> Any:
+    return pn.pane.LaTeX(
+        f"$${in_lines(tex, COMMAS)}$$",
+        renderer="mathjax",
+        sizing_mode="stretch_width",
+        margin=(0, 4),
+        styles={"font-size": "15px", "overflow-x": "auto"},
+    )
+
+
+def entry(label: str, text: str) -> str:
+    """A line of a card."""
+    return f"<dt>{label}</dt><dd>{text}</dd>"
+
+
+_STYLE = """
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 12px; margin: 4px 4px; font-size: 14px; }
+dt { opacity: .7; } dd { margin: 0; }
+h2 { margin: 8px 4px 2px; font-size: 16px; }
+"""
+
+
+def cards(state: AppState) -> list[Any]:
+    """A card for the target and one for each different sampler and gradient of the lanes."""
+    experiment, colours = state.experiment, theme(state.dark)
+    target = ANY_TARGET[experiment.target.key] if experiment.of_model else experiment.make_target()
+    what = "Model" if experiment.of_model else "Target"
+    out = [card(colours.faint, f"{what}: {target.title}", [target.tex], about(target, {}))]
+    seen = set()
+    for i, (lane, title) in enumerate(zip(experiment.lanes, state.lane_titles(), strict=True)):
+        own, sampler = formulas_of(state, i), ANY_SAMPLER[lane.sampler.key]
+        if (which := (lane.sampler.key, lane.gradient.key, update_of(lane), *own)) in seen:
+            continue
+        seen.add(which)
+        named = sampler.title
+        if own:
+            named = escape(title if title.startswith(named) else f"{named}: {title}")
+        if lane.gradient == OWN_GRADIENT:
+            formulas = [update_of(lane)]
+            details = entry("Method", sentence(sampler)) + entry("Source", sampler.source)
+        else:
+            gradient = GRADIENTS[lane.gradient.key]
+            # Of categories all that a minibatch gives are numbers.
+            tex = gradient.tex if MEMORY in target.gives else gradient.tex_of_categories or gradient.tex
+            # Of a sampler that is no process there is neither D nor Q.
+            formulas = [
+                x for x in (update_of(lane), *(own or (sampler.diffusion, sampler.curl)), tex) if x != r"\text{none}"
+            ]
+            details = entry("Integrator", sampler.integrator) + entry("Gradient", gradient.title) + entry("Source", sampler.source)  # fmt: skip
+        out.append(
+            card(
+                colours.lanes[i],
+                named,
+                formulas,
+                details,
+            )
+        )
+    return out
+
+
+def update_of(lane: Lane) -> str:
+    """One step of a lane, at its parameters."""
+    sampler = ANY_SAMPLER[lane.sampler.key]
+    if lane.gradient == OWN_GRADIENT:
+        return sampler.update
+    return sampler.update_by(GRADIENTS[lane.gradient.key], lane.sampler.values())
+
+
+def formulas_of(state: AppState, lane: int) -> tuple[str, ...]:
+    """The D, Q and f of a lane that is a recipe; none of another, and none of what is too long to be read."""
+    choice = state.experiment.lanes[lane].sampler
+    if choice.key != RecipeSampler.key:
+        return ()
+    recipe = RecipeSampler(**choice.values()).recipe(state.experiment.make_target())
+    drift = recipe.tex("drift") + r"\quad\text{(typed)}" * any(choice.values()["drift_entries"])
+    return tuple(tex for tex in (recipe.tex("D"), recipe.tex("Q"), drift) if len(tex) < LONGEST)
+
+
+def about(target: Any, facts: Mapping[str, str]) -> str:
+    """The entries of a target's card: what it is, what its data are, where it comes from."""
+    of_data = "".join(entry(label.capitalize(), text) for label, text in facts.items())
+    return (
+        entry("Distribution" if isinstance(target, Target) else "Model", sentence(target))
+        + of_data
+        + (entry("Source", target.source) if target.source else "")
+    )
+
+
+def description(entries: str) -> str:
+    """The entries of a card as a list."""
+    return f"<dl>{entries}</dl>"
+
+
+def card(colour: str, title: str, formulas: list[str], details: str) -> Any:
+    """A card: displayed formulas, and entries below them."""
+    return pmui.Paper(
+        pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
+        _formula("\n".join(formulas)),
+        pn.pane.HTML(description(details), stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
+        sizing_mode="stretch_width", margin=6, elevation=1, styles={"border-left": f"5px solid {colour}"},
+    )  # fmt: skip

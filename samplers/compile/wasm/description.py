@@ -1,0 +1,237 @@
+"""A run as data: everything that the WebAssembly host needs to make the draws of a :class:`~samplers.spec.RunSpec`.
+
+The host has no Python. It knows the arrays' layout, the seeds' generator and the order of
+:class:`~samplers.engine.Run`; everything that depends on the target, the sampler and the gradient stands here: names of
+compiled functions, packed parameters, first values, costs. A :func:`signature` says how a compiled function takes its
+arguments.
+"""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from itertools import accumulate as accumulated
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from samplers import engine, running_statistics
+from samplers.compile import jit
+from samplers.compile.borrowed_arrays import Lent
+from samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
+from samplers.gradients import Estimator
+from samplers.kernels import Sampler
+from samplers.kernels.base import KEPT
+from samplers.kernels.kicks import Moving
+from samplers.models.batch_size import scan_chain
+from samplers.needs import MODE
+from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
+from samplers.targets import expectations
+from samplers.targets.base import Target
+from samplers.trace import Divergence
+
+READINGS = {
+    reading.py_func.__name__: reading
+    for reading in (
+        ks.largest_gap, divergence.column_divergence, divergence.joint_divergence, autocorrelation.correlations, autocorrelation.sokal,
+        convergence.summarise, running_statistics.pick, running_statistics.chain_means, running_statistics.mean,
+        moments.cir_means, moments.scir_variances, moments.scir_variances_cv, moments.geometric_ou_moments, moments.cir_mgfs,
+        moments.scir_mgfs_expected, moments.spread_of_chains, moments.add_batch, moments.mean_of_batches, moments.add_exponentials,
+        moments.mean_of_exponentials, expectations.sum_waves, expectations.sum_products, expectations.sum_ordered,
+        convergence.mean_tau, scan_chain,
+    )
+}  # fmt: skip
+"""The readings of running statistics, draws and ensembles that the host calls, and a Gibbs sampler, by their names."""
+STEP, STEP_SIZE = "{step}", "{step_size}"
+"""Placeholders in a sentence for the number of a step, and for the sampler's step size."""
+
+
+def signature(function: Any, names: Sequence[str] = ()) -> dict[str, Any]:
+    """How a declared function is called: its name, and the name and kind of each argument, nested for tuples.
+
+    The arguments' names are the function's own, or ``names`` if the function is one of many of its type.
+    """
+    made = jit.signature_of(function)
+    names = names or function.py_func.__code__.co_varnames[: len(made.args)]
+    return {
+        "name": jit.name_of(function),
+        "arguments": [[name, _kind(argument)] for name, argument in zip(names, made.args, strict=True)],
+        "result": None if made.return_type == types.void else str(made.return_type),
+    }
+
+
+def _kind(kind: Any) -> Any:
+    if isinstance(kind, types.BaseNamedTuple):
+        return [[name, _kind(part)] for name, part in zip(kind.fields, kind.types, strict=True)]
+    if isinstance(kind, Lent):
+        return "lent"
+    if isinstance(kind, types.Array):
+        return "array"
+    if isinstance(kind, types.FunctionType):
+        return "function"
+    return "generator" if kind == jit.rng_type else str(kind)
+
+
+FEW = 2000
+"""An array of at most this many finite numbers is written out, so that a parameter in it can be replaced."""
+
+
+def packed(array: Any, few: int = FEW) -> dict[str, Any]:
+    """An array as JSON: its shape and its numbers, or, for more than ``few``, their 8 bytes each, little-endian, in
+    base64.
+    """
+    found: NDArray[Any] = np.ascontiguousarray(array)
+    kind = "i8" if found.dtype.kind in "iub" else "f8"
+    head = {"shape": list(found.shape), "type": kind}
+    if kind == "f8" and found.size <= few and np.isfinite(found).all():
+        return head | {"values": found.ravel().tolist()}
+    return head | {"data": b64encode(found.astype(f"<{kind}").tobytes()).decode()}
+
+
+def signatures(spec: RunSpec) -> dict[str, dict[str, Any]]:
+    """The signatures of the functions that the WebAssembly host itself calls."""
+    target = spec.make_target()
+    return {
+        "loop": signature(engine.advance_all),
+        "begin": signature(engine.begin),
+        "potential": signature(target.potential, ("theta", "out", "params")),
+        "gradient": signature(target.gradient, ("theta", "out", "params")),
+        "observe": signature(target.observe, ("draws", "n", "out")),
+        "project": signature(target.manifold.project, ("position", "momentum", "shape")),
+        **{name: signature(reading) for name, reading in READINGS.items()},
+    }
+
+
+def constants() -> dict[str, int]:
+    """The sizes of the running statistics' arrays."""
+    names = ("N_BINS", "N_JOINT", "N_LAGS", "LAG_RATIO", "N_LEVELS", "WATCHED", "HISTORY", "TAIL")
+    return {name: getattr(running_statistics, name) for name in names} | {
+        "COUNTS": jit.TURNED + 1, "MOST_LAGS": autocorrelation.MOST_LAGS, "WORK": convergence.WORK,
+    }  # fmt: skip
+
+
+def functions(spec: RunSpec) -> list[Any]:
+    """The compiled functions that a run in the WebAssembly host calls or passes on."""
+    return [*engine.functions(spec), *READINGS.values()]
+
+
+def of_run(spec: RunSpec) -> dict[str, Any]:
+    """A run: its target, sampler and gradient, and where it starts."""
+    target, sampler = spec.make_target(), spec.make_sampler()
+    aimed = list(
+        accumulated((change.target for change in spec.changes), lambda last, new: new or last, initial=spec.target)
+    )
+    first, momentum = spec.first_positions(), np.array(spec.momentum)
+    if target.whitening is not None:
+        first = target.whitening.z(first)
+        momentum = target.whitening.velocity(momentum) if spec.momentum else momentum
+    return {
+        "target": of_target(target),
+        "sampler": of_sampler(sampler, target),
+        "gradient": of_gradient(spec.make_gradient(), target),
+        "seed": spec.seed,
+        "n_chains": spec.n_chains,
+        "n_steps": spec.n_steps,
+        "burn_in": spec.burn_in,
+        "thin": spec.thin,
+        "start": packed(first),
+        "momentum": packed(momentum) if spec.momentum and sampler.momentum == KEPT else None,
+        "changes": [
+            {"step": change.step, **of_change(change, at)} for change, at in zip(spec.changes, aimed[1:], strict=True)
+        ],
+    }
+
+
+def of_change(change: Change, target: Choice) -> dict[str, Any]:
+    """A change of a run on this target: the sampler and the gradient, as the engine sees them and as they are chosen,
+    and the target where the change has one.
+    """
+    made = make_target(change.target or target)
+    found = {
+        "sampler": of_sampler(make_sampler(change.sampler), made),
+        "gradient": of_gradient(make_gradient(change.gradient), made),
+        "chosen": {
+            name: {"key": one.key, "params": one.values()}
+            for name, one in (("sampler", change.sampler), ("gradient", change.gradient))
+        },
+    }
+    return found if change.target is None else found | {"target": of_target(made)}
+
+
+def of_target(target: Target) -> dict[str, Any]:
+    """A target as the engine sees it."""
+    sampled = target.sampled
+    centre, factor = target.whitening or (np.zeros(target.dim), np.zeros((0, target.dim)))
+    statistics = running_statistics.Statistics.empty(target.columns, 1, target.dim, target.planar)
+    return {
+        "key": target.key,
+        "dim": target.dim,
+        "functions": {
+            "potential": jit.name_of(target.potential),
+            "gradient": jit.name_of(target.gradient),
+            "batch": jit.name_of(target.batch),
+            "draw": jit.name_of(sampled.draw),
+            "observe": jit.name_of(target.observe),
+            "project": jit.name_of(target.manifold.project),
+            "flow": jit.name_of(target.manifold.flow),
+        },
+        "params": packed(sampled.packed()),
+        "data": packed(target.data()),
+        "shape": packed(target.manifold.shape()),
+        "centre": packed(centre),
+        "factor": packed(factor),
+        "limits": packed(engine.limits(target)),
+        "scales": packed(statistics.sums.scales),
+        "joint_scales": packed(statistics.sums.joint_scales),
+        "planar": target.planar,
+        "watched": target.watched,
+        "support": target.support,
+        "manifold_dim": target.manifold.dim,
+        "no_start": f"U is {{energy}} at the start ({{start}}) of {target.title}, where it must be finite. Choose another start.",
+        "unbounded": f"{target.title}: the density is infinite where a chain is." if target.watched else "",
+    }
+
+
+def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
+    """A sampler as the engine sees it."""
+    return {
+        "key": sampler.key,
+        "process": sampler.process,
+        "start": jit.name_of(sampler.start),
+        "kernel": jit.name_of(sampler.advance),
+        "params": packed(sampler.packed(target.sampled)),
+        "auxiliary": packed(sampler.auxiliary(target.sampled)),
+        "thermostat": getattr(sampler, "thermostat", False) is True,
+        "thermostats": sampler.thermostats(target),
+        "momentum": sampler.momentum,
+        "moving": isinstance(sampler, Moving),
+        "friction": getattr(sampler, "friction", None),
+        "interacting": sampler.interacting,
+        "accept": getattr(sampler, "accept", False) is True,
+        "gradient_age": sampler.gradient_age,
+        "gradients_per_step": sampler.gradients_per_step,
+        "full_gradients_per_step": sampler.full_gradients_per_step,
+        "data_beside": sampler.data_beside(target),
+        "refusal": sampler.refusal(target.sampled),
+        "step_size": getattr(sampler, "step_size", None),
+        "divergence": _when_it_diverges(sampler, target),
+    }
+
+
+def _when_it_diverges(sampler: Sampler, target: Target) -> str:
+    message = Divergence.of(sampler, target, 0).message.replace("at step 1:", f"at step {STEP}:")
+    step_size = getattr(sampler, "step_size", None)
+    return message if step_size is None else message.replace(f"than {step_size:g} and", f"than {STEP_SIZE} and")
+
+
+def of_gradient(gradient: Estimator, target: Target) -> dict[str, Any]:
+    """An estimator of the gradient as the engine sees it."""
+    return {
+        "key": gradient.key,
+        "estimate": jit.name_of(gradient.estimate),
+        "control_variates": MODE in gradient.needs,
+        "noise": {name: float(value) for name, value in gradient.noise()._asdict().items()},
+        "params": packed(gradient.packed(target.sampled)),
+        "memory": packed(gradient.first_memory(target.sampled)),
+        "data_per_gradient": gradient.data_per_gradient(target),
+    }

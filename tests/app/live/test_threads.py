@@ -1,0 +1,25 @@
+"""What threads of the server do not do to its event loop."""
+
+import os
+import sys
+import threading
+
+import pytest
+
+from app.lesson import headless_claims
+from app.live.fair_executor import Share
+from app.live.loop import loop, runner
+
+POOLS = [
+    *(pool.of(Share()) for pool in (loop.POOL, loop.SLOW, runner._LOADER, runner._FINDER)),
+    headless_claims._WORKER,
+]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
+@pytest.mark.parametrize("pool", POOLS)
+def test_workers_let_the_loop_go_first(pool):
+    def niceness():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    assert pool.submit(niceness).result() > niceness()

@@ -1,0 +1,275 @@
+"""The recipe workbench on targets whose energy is no formula, and with many coordinates."""
+
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import pytest
+
+from app import link
+from app.page.equations import cards
+from app.page.formula_box import formula_box
+from app.page.workbench import Workbench
+from app.state import WORKBENCH_VIEWS, AppState
+from app.views import VIEWS, fitting
+from app.views.recipes import RecipeView
+from samplers import Experiment
+from samplers.parameters import SpecError
+from samplers.recipe.flow import Flow
+from samplers.recipe.presets import preset
+from samplers.targets import TARGETS, Typed
+from tests.checks_views import check, experiment_of, frames, records, scene_of
+
+DRAWN = {key for key, view in VIEWS.items() if issubclass(view, RecipeView)}
+
+
+def bench(target, **params):
+    """A page's state with a recipe on a target, the card, and its boxes by their labels."""
+    state = AppState()
+    state.set_target(target)
+    for name, value in params.items():
+        state.set_target_param(name, value)
+    state.set_sampler(0, "recipe")
+    made = Workbench(state, lambda *_: None, lambda call: call())
+    (card,) = made._cards.values()
+    return state, made, {box.label: box for box in card._entries.values()}
+
+
+def said(made):
+    return " ".join(str(pane.object) for pane in made.panel.select(lambda one: hasattr(one, "object")))
+
+
+def test_a_posterior_of_two_coordinates_has_the_whole_workbench():
+    """Fails where an entry that is typed is not the experiment's, or a view of recipes is missing.
+
+    Planted fault: an entry that is refused, which changes nothing.
+    """
+    state, made, boxes = bench("poisson_regression")
+    assert set(boxes) == {"D θ₁ θ₁", "D θ₁ θ₂", "D θ₂ θ₂", "Q θ₁ θ₂", "f θ₁", "f θ₂"}
+    boxes["D θ₁ θ₁"].value = "1 + theta2^2"
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("1 + theta2^2", "0", "1")
+    boxes["D θ₂ θ₂"].value = "1 + theta3"
+    assert boxes["D θ₂ θ₂"].error_state
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("1 + theta2^2", "0", "1")
+    assert set(state.fitting_views()) >= DRAWN
+    assert "no formula" in said(made) and "drawn for one or two" not in said(made)
+    assert r"\partial_{1}U" in said(made)
+
+
+def test_a_diffusion_that_is_none_is_said_once_and_changes_nothing():
+    """By the label of its box; the last good recipe goes on, and the link keeps it. Entries that need each other are
+    taken together. Planted fault: the engine's refusal, which stops the chain and is in the link.
+    """
+    state, made, boxes = bench("quartic")
+    (card,) = made._cards.values()
+
+    def problem():
+        return unescape(card.problem.object)
+
+    before = state.experiment
+    boxes["D θ₁ θ₁"].value = "-1"
+    assert problem().startswith("D = ") and "positive semidefinite" in problem()
+    assert boxes["D θ₁ θ₁"].error_state and state.experiment == before
+    boxes["D θ₁ θ₁"].value = "1 +"
+    assert problem().startswith("D θ₁ θ₁ = ") and state.experiment == before
+    boxes["D θ₁ θ₁"].value = "1"
+    assert not card.problem.object and not boxes["D θ₁ θ₁"].error_state
+    before = state.experiment
+    boxes["D θ₁ θ₂"].value = "2"
+    assert card.problem.object and state.experiment == before
+    boxes["D θ₂ θ₂"].value = "5"
+    assert not card.problem.object and not boxes["D θ₁ θ₂"].error_state
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("1", "2", "5")
+    with pytest.raises(SpecError, match="positive semidefinite"):
+        state.set_lane_param(0, "sampler", "diffusion_entries", ("-1", "0", "1"))
+
+
+def test_the_curl_of_a_typed_drift_is_put_into_the_grid():
+    """Fails where the drift by hand stays beside the Q that writes it. Planted fault: a drift that no Q writes, of
+    which the card says why and changes nothing."""
+    state, made, boxes = bench("double_well")
+    made._cards[0].layout.value = "theta_r"
+    (card,) = made._cards.values()
+    (find,) = card.panel.select(lambda one: getattr(one, "label", "") == "Find Q")
+    before = state.experiment.lanes[0].sampler.values()
+    drift = {"D θ θ": "0", "D r r": "2", "Q θ r": "0", "f θ": "r", "f r": "-4*theta^3 + 4*theta - r"}
+    boxes = {box.label: box for box in card._entries.values()}
+    for label, text in drift.items():
+        boxes[label].value = text
+    find.clicks += 1
+    assert "does not leave e⁻ᴴ invariant" in card.problem.object
+    assert state.experiment.lanes[0].sampler.values()["drift_entries"] == ("r", "-4*theta^3 + 4*theta - r")
+    boxes["f r"].value = "-4*theta^3 + 4*theta - 2*r"
+    find.clicks += 1
+    now = state.experiment.lanes[0].sampler.values()
+    assert not card.problem.object
+    assert (now["curl_entries"], now["drift_entries"]) == (("-1",), ())
+    assert now["diffusion_entries"] == ("0", "0", "2") and now["step_size"] == before["step_size"]
+
+
+def test_a_posterior_of_many_has_the_entries_of_one_coordinate():
+    """Fails where a state of 21 numbers has 441 boxes, or views are offered that have no picture of it."""
+    state, made, boxes = bench("logistic_large")
+    assert set(boxes) == {"D θ θ", "f θ"}
+    made._cards[0].layout.value = "theta_r_xi"
+    (card,) = made._cards.values()
+    boxes = {box.label: box for box in card._entries.values()}
+    assert set(boxes) == {"D θ θ", "D θ r", "D θ ξ", "D r r", "D r ξ", "D ξ ξ", "Q θ r", "Q θ ξ", "Q r ξ", "f θ", "f r", "f ξ"}  # fmt: skip
+    assert boxes["Q r ξ"].value == "r/10"
+    assert card.preset.value == "sgnht"
+    assert not set(state.fitting_views()) & DRAWN
+    assert "all 10 have them" in said(made) and "drawn for one or two" in said(made)
+
+
+def test_too_many_coordinates_are_refused_by_name():
+    state = AppState()
+    state.set_target("curve_network")
+    with pytest.raises(ValueError, match="with its 31 coordinates, of which it takes 12"):
+        state.set_sampler(0, "recipe")
+    state.set_target_param("hidden", 3)
+    state.set_sampler(0, "recipe")
+    with pytest.raises(ValueError, match="with its 13 coordinates, of which it takes 12"):
+        state.set_target_param("hidden", 4)
+    assert state.experiment.make_target().dim == 10
+    assert state.set_target("curve_network") == ["Recipe does not fit Neural network on a curve with a gap; SGLD takes its place."]  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "recipe"), [("poisson_regression", {}), ("tied_means", {}), ("skew_normal", {})])
+def test_every_view_of_a_recipe_on_a_compiled_energy(target, recipe):
+    """Fails where a view that fits raises, or gives data that are not sound; where the drift is not −∇U for D = 1."""
+    made = records(target, [("recipe", recipe)])
+    made[0].run.advance(200)
+
+    scene = replace(scene_of(made), layouts=("theta",))
+    for key in set(fitting(experiment_of(made))) & DRAWN:
+        view = VIEWS[key](scene)
+        for _ in range(3):
+            view.background(frames(made))
+        check(view, view.compute(frames(made)))
+        view.captions(frames(made))
+        if key == "drift" and scene.target.dim == 1:
+            x, f = view._sums["sum 0"]
+            np.testing.assert_allclose(f, -scene.target.gradient_at(x[:, None])[:, 0], rtol=1e-12)
+            assert not np.allclose(f, 0)
+
+
+def test_the_spectrum_of_a_compiled_energy_is_the_formula_s(monkeypatch):
+    """Planted fault: without the energy's values the gap is another one."""
+    energy = "theta^4 - 2*theta^2"
+    target = Typed(energy=energy)
+    gaps = [Flow(preset("gsgrhmc", 1, text), target, 40).spectrum.gap for text in (energy, "U")]
+    assert gaps[0] == pytest.approx(gaps[1], rel=1e-9)
+    monkeypatch.setattr(Typed, "energies_at", lambda self, theta: theta[:, 0] ** 2)
+    assert Flow(preset("gsgrhmc", 1, "U"), target, 40).spectrum.gap != pytest.approx(gaps[0], rel=1e-2)
+
+
+def test_the_card_of_scir_follows_its_gradient():
+    """Fails where the card shows â = α + N̂ while control variates are used. Planted fault: without them."""
+    state = AppState()
+    state.set_target("sparse_dirichlet")
+    state.set_sampler(0, "scir")
+    for gradient, varied in (("minibatch", False), ("minibatch_cv", True)):
+        state.set_gradient(0, gradient)
+        texts = " ".join(
+            str(pane.object) for card in cards(state) for pane in card.select(lambda one: hasattr(one, "object"))
+        )
+        assert (r"\tfrac{\theta_t}{\hat\theta}(\hat N - N)" in texts) == varied
+    assert "dirichlet" in TARGETS["sparse_dirichlet"].key
+
+
+def test_the_card_of_hmc_follows_its_accept_step():
+    """Fails where the card shows an accept step that is off, or two lanes that differ in it alone have one card."""
+    state = AppState()
+    state.set_sampler(0, "hmc")
+    state.add_lane()
+    state.set_sampler(1, "hmc")
+    assert len(cards(state)) == 2
+    state.set_lane_param(0, "sampler", "accept", False)
+    texts = [
+        " ".join(str(pane.object) for pane in card.select(lambda one: hasattr(one, "object"))) for card in cards(state)
+    ]
+    assert ["accept with probability" in text for text in texts[1:]] == [False, True]
+
+
+def test_the_card_of_a_recipe_shows_its_own_formulas():
+    """Each lane's D and f as they were typed. Fails where all recipes have one general card."""
+    state, lane = AppState(), {"gradient": {"key": "full"}}
+    state.set_target("double_well")
+    drifts = ("-(1 + theta^2)*4*theta^3", "-theta^5")
+    lanes = [lane | {"sampler": {"key": "recipe", "params": {"diffusion_entries": ["1 + theta^2"], "drift_entries": [f]}}} for f in drifts]  # fmt: skip
+    state.open(Experiment.from_dict(state.experiment.to_dict() | {"lanes": [*lanes, lanes[0]]}))
+    made = cards(state)
+    # That of the target, and one for each different recipe.
+    assert len(made) == 3
+    texts = [" ".join(str(pane.object) for pane in card.select(lambda one: hasattr(one, "object"))) for card in made]
+    assert all(r"D = \begin{pmatrix}" in text and r"\text{(typed)}" in text for text in texts[1:])
+    # As many powers of θ as were typed.
+    assert [r"{5}" in text.split("f =")[1] for text in texts[1:]] == [False, True]
+
+
+def test_a_formula_that_is_longer_than_its_box_stands_below_it():
+    """Planted fault: a box that looks at its first value alone."""
+    box = formula_box("theta", 10, label="U")
+    assert box.helper_text == ""
+    box.value = "theta^4 - 2*theta^2"
+    assert box.helper_text == box.value
+
+
+def test_the_workbench_keeps_a_table_of_ones_own():
+    """Fails where it opens on other data, or lets go of the file that the person brought.
+
+    Planted fault: another target, with which the file goes.
+    """
+    state = AppState()
+    state.set_target("linear_table")
+    state.bring({"mine.csv": b"dose,age,effect\n" + b"".join(b"%d,%d,%d\n" % (k, k * k % 7, 3 * k) for k in range(14))})
+    before, upload = state.experiment.target, state.own_data
+    state.open_workbench()
+    assert (state.experiment.target, state.own_data) == (before, upload)
+    assert upload is not None and len(state.experiment.make_target().data()) == 14
+    assert state.experiment.lanes[0].sampler.key == "recipe"
+    state.set_target("double_well")
+    assert state.own_data is None
+
+
+@pytest.mark.parametrize(
+    ("query", "target", "views"),
+    [
+        ("?target=logistic_regression(items:100)", "logistic_regression", WORKBENCH_VIEWS),
+        ("?target=linear_table", "linear_table", None),
+        ("?target=sparse_dirichlet", "double_well", WORKBENCH_VIEWS),
+        ("?target=quartic", "double_well", WORKBENCH_VIEWS),
+    ],
+)
+def test_the_workbench_opens_on_the_data_that_are_there(query, target, views):
+    """Fails where a posterior of data is lost, with its parameters; where no recipe fits it is the double well."""
+    state = AppState()
+    assert link.read_query(state, query) == []
+    before = state.experiment.target
+    state.open_workbench()
+    now = state.experiment
+    assert (now.target.key, now.lanes[0].sampler.key) == (target, "recipe")
+    assert (now.target == before) == (target == before.key)
+    if views is not None:
+        assert state.shown_views() == views
+    else:
+        assert "drift" not in state.shown_views() and len(state.shown_views()) == 3
+
+
+def test_a_lessons_step_makes_no_workbench_before_it_is_asked_for(monkeypatch):
+    """Fails where hidden cards are made with each lesson's page, or are not there when the person asks for everything.
+
+    Planted fault: a step that leaves nothing out.
+    """
+
+    def counts():
+        state = AppState()
+        link.read_query(state, "?lesson=langevin&step=2&answer=0")
+        made = Workbench(state, lambda *_: None, lambda call: call())
+        before = len(made._cards), made.panel.visible
+        state.place.param.update(free=True, everything=True)
+        return *before, len(made._cards), made.panel.visible
+
+    assert counts() == (0, False, 3, True)
+    monkeypatch.setattr(AppState, "shows", lambda self, name: True)
+    assert counts()[:2] == (3, True)

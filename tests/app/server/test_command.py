@@ -1,0 +1,168 @@
+"""The command ``sgmcmc-lab``: what it serves to whom, what it checks, and what it says to bad arguments."""
+
+import importlib.metadata
+import socket
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+from app.room.network import addresses, qr_svg, qr_terminal
+from app.server import checking, command
+from samplers.compile import jit
+
+BAD = [
+    (["--port", "0"], "sgmcmc-lab: argument --port: '0': allowed is a whole number from 1 to 65535.\n"),
+    (
+        ["--port", "9" * 5000],
+        f"sgmcmc-lab: argument --port: '{'9' * 40}': allowed is a whole number from 1 to 65535.\n",
+    ),
+    (["--port", "²"], "sgmcmc-lab: argument --port: '²': allowed is a whole number from 1 to 65535.\n"),
+    (["--all"], "sgmcmc-lab: unrecognized arguments: --all.\n"),
+    (["--class", "--check"], "sgmcmc-lab: argument --check: not allowed with argument --class.\n"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD)
+def test_bad_arguments_are_one_sentence(arguments, sentence, capsys):
+    with pytest.raises(SystemExit) as end:
+        command.main(arguments)
+    assert end.value.code == command.BAD_INPUT
+    assert capsys.readouterr() == ("", sentence)
+
+
+def test_a_taken_port_is_said(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(SystemExit) as end:
+        command.main(["--port", str(listener.getsockname()[1])])
+    assert end.value.code == command.BAD_INPUT
+    assert "listens on" in capsys.readouterr().err
+
+
+def test_without_a_class_only_this_computer_is_served():
+    own, room = (command.serve_arguments(5006, room, ["10.0.0.5", "desk.local"]) for room in (False, True))
+    assert own[own.index("--address") + 1] == "localhost"
+    assert "--allow-websocket-origin" not in own
+    assert "--address" not in room
+    allowed = [after for before, after in pairwise(room) if before == "--allow-websocket-origin"]
+    assert allowed == ["10.0.0.5:5006", "desk.local:5006"]
+
+
+def test_the_class_is_told_the_address_that_it_may_open(monkeypatch, capsys):
+    served = []
+    # Panel's own reading of the command line comes before it.
+    monkeypatch.setattr("panel.command.Serve.invoke", lambda _, given: served.append(given))
+    monkeypatch.setattr("sys.argv", ["sgmcmc-lab", "--class"])
+    monkeypatch.setattr("app.room.network.addresses", lambda: ["10.0.0.5", "192.168.1.7"])
+    assert command._serve(5044, room=True) == 0
+    said = capsys.readouterr().out
+    assert "http://10.0.0.5:5044/ or http://192.168.1.7:5044/" in said
+    assert qr_terminal("http://10.0.0.5:5044/") in said
+    assert served[0].port == 5044
+    assert {"10.0.0.5:5044", "192.168.1.7:5044"} <= set(served[0].allow_websocket_origin)
+    monkeypatch.setattr("app.room.network.addresses", list)
+    assert command._serve(5044, room=True) == command.FAILED
+    assert len(served) == 1
+    assert "in no network" in capsys.readouterr().err
+
+
+def test_the_check_sees_a_sampler_that_is_wrong(monkeypatch, capsys):
+    """Unadjusted SGLD at a large step has another stationary distribution."""
+    monkeypatch.setattr(command, "TESTED", (command.TESTED[0], ("gaussian", "sgld", {"step_size": 0.5})))
+    monkeypatch.setattr(command, "first_frame", lambda: 0.0)
+    assert command.main(["--check"]) == command.FAILED
+    found = capsys.readouterr()
+    assert "ok    gaussian, mala" in found.out
+    assert "WRONG gaussian, sgld" in found.out
+    assert found.err == "sgmcmc-lab: not the exact moments: gaussian, sgld.\n"
+
+
+CHECK = "import sys; from app.server.command import main; sys.exit(main(['--check']))"
+FAULT = "import app.page.shell; app.page.shell.page = lambda: 1 / 0; "
+LATE = """
+import asyncio
+from samplers.benchmarks.light import LightPage
+
+class Late(LightPage):
+    closed = False
+
+    async def take(self):
+        taking = asyncio.create_task(super().take())
+        while not self.closed:
+            await asyncio.sleep(0.01)
+        self.answer(2, 0)
+
+    def close(self):
+        super().close()
+        self.closed = True
+
+import app.server.checking
+app.server.checking.LightPage = Late
+"""
+"""A frame comes after the page was left."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "fault"),
+    [("", False), (LATE, False), (FAULT, True)],
+    ids=["as it is", "a late frame", "a page that cannot be made"],
+)
+def test_the_check_opens_a_page(before, fault):
+    """Fails where ``--check`` is content while every visitor gets an error. Fault: the page cannot be made."""
+    done = subprocess.run([sys.executable, "-c", before + CHECK], capture_output=True, text=True, timeout=400)
+    assert ("ok    page: the first frame came after" in done.stdout) == (not fault), done.stderr
+    assert done.returncode == (command.FAILED if fault else 0)
+    assert ("sgmcmc-lab: the page does not open" in done.stderr) == bool(fault)
+    assert "UNTESTED" not in done.stdout and "OFF " not in done.stdout
+
+
+def test_a_version_that_no_test_ran_with_is_said(monkeypatch):
+    """Fails where a release outside the bounds is taken for a tested one. Fault: the installed ones are inside."""
+    assert list(checking.untested()) == []
+    real = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "99.0" if name == "bokeh" else real(name))
+    (sentence,) = checking.untested()
+    assert sentence.startswith("bokeh 99.0 lies outside the tested versions, ")
+
+
+def test_the_version_is_the_packages_own(capsys):
+    with pytest.raises(SystemExit) as end:
+        command.main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"sgmcmc-lab {importlib.metadata.version('sgmcmc-lab')}\n"
+
+
+@pytest.mark.parametrize(
+    ("folder", "missing", "said"),
+    [
+        ("cache", [], "All 3 functions are compiled"),
+        ("cache", ["f"], "1 of 3 functions are still to be compiled"),
+        ("another", ["f"], "Set SGMCMC_LAB_CACHE to a folder that can be written to"),
+        (None, [], "3 of 3 functions are still to be compiled"),
+    ],
+)
+def test_the_check_says_what_is_compiled_and_where_it_is_kept(folder, missing, said, tmp_path, monkeypatch):
+    """Fails where a person with a read-only home is not told why every start takes a minute."""
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(jit, "FOLDER", folder and tmp_path / folder)
+    monkeypatch.setattr(jit, "declared", lambda: ["e", "f", "g"])
+    monkeypatch.setattr(jit, "missing", lambda: missing)
+    lines = "\n".join(command._cache_lines())
+    assert said in lines and str(tmp_path / "cache") in lines
+    assert ("be written to" in lines) == (folder != "cache")
+
+
+def test_addresses_are_of_this_computer():
+    """To each of them a socket can be bound, which no other computer's address allows."""
+    for one in addresses():
+        with socket.socket() as bound:
+            bound.bind((one, 0))
+    with socket.socket() as bound, pytest.raises(OSError, match="assign"):
+        bound.bind(("192.0.2.1", 0))
+
+
+def test_a_code_is_of_its_text():
+    assert qr_svg("http://10.0.0.5:5006/") != qr_svg("http://10.0.0.6:5006/")
+    assert qr_svg("x").startswith("<svg")
+    assert "width=" not in qr_svg("x").partition(">")[0]

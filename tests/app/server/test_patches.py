@@ -1,0 +1,141 @@
+"""The faults of libraries that the lab mends: each patch is off where its function is another, and no other module uses
+a private name of a library.
+"""
+
+import ast
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from app.server import patches
+
+APP = Path(patches.__file__).parent.parent
+ASSETS = APP.parent / "assets"
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A library whose next release may be another."""
+    module = ModuleType("a_library")
+    exec("def _private():\n    return 'as it was'\n", vars(module))  # noqa: S102 - a module of this test
+    monkeypatch.setitem(sys.modules, "a_library", module)
+    monkeypatch.setattr(patches, "library", lambda place: "a_library 1.0")
+    monkeypatch.setattr(patches, "digest", lambda place: DIGESTS[getattr(module, "release", 1)])
+    patches.found.cache_clear()
+    yield module
+    patches.found.cache_clear()
+
+
+DIGESTS = {1: "0123456789ab", 2: "ba9876543210"}
+
+
+@pytest.mark.parametrize("release", [1, 2])
+def test_a_patch_is_on_where_its_function_is_known_and_off_elsewhere(release, library, caplog):
+    """Fails where a release with another private function is patched all the same. Fault: the second release."""
+    library.release = release
+    patch = patches.Patch(
+        "a_library:_private",
+        {"a_library 1.0": DIGESTS[1]},
+        "It is slower",
+        "A report",
+        lambda original: lambda: "patched " + original(),
+    )
+    for _ in range(2):
+        patch.put()
+    assert library._private() == ("patched as it was" if release == 1 else "as it was")
+    assert caplog.messages == ([] if release == 1 else ["It is slower: a_library:_private is unknown (a_library 1.0)."])
+
+
+def test_a_function_that_is_gone_or_has_no_source_is_unknown():
+    assert patches.digest("a_library_that_is_not_there:name") == patches.ABSENT
+    assert patches.digest("panel.viewable:Viewable._that_is_gone") == patches.ABSENT
+    assert patches.digest("builtins:len") == "builtin_function_or_method"
+
+
+def test_every_patch_is_known_for_the_installed_library_and_has_a_report():
+    """At most three, each with a report for its authors. Planted fault: a digest of another source."""
+    assert len(patches.PATCHES) <= 3
+    for patch in patches.PATCHES:
+        assert patch.fits and len(patch.report) > 100, patch.place
+        assert not patches.Patch(patch.place, {"a release": "another"}, "", "", patch.make).fits
+
+
+PRIVATE = re.compile(r"^_[A-Za-z]")
+DOCUMENTED = {
+    "_esm",
+    "_stylesheets",
+    "_importmap",
+    "_handle_msg",
+    "_send_msg",
+    "_make",
+    "_replace",
+    "_asdict",
+    "_fields",
+    "_exit",
+}
+"""Panel documents the first five for components of one's own, Python the others."""
+
+
+def own_names(trees):
+    """Every private name that the lab itself defines."""
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield node.name
+            elif (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and ast.unparse(node.value) in ("self", "cls", "made")
+            ):
+                yield node.attr
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+
+
+def foreign(source):
+    """The private names of libraries that a module reads, writes or imports."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and PRIVATE.match(node.attr):
+            yield node.attr
+        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith(("app", "samplers", "lessons")):
+            yield from (alias.name for alias in node.names if PRIVATE.match(alias.name))
+
+
+def test_no_private_name_of_a_library_is_used():
+    """Fails where a module beside ``patches.py`` reaches into a library. Planted fault: such a line."""
+    files = [path for path in APP.rglob("*.py") if path.name != "patches.py"]
+    own = (
+        set(
+            own_names(
+                [
+                    ast.parse(path.read_text(encoding="utf-8"))
+                    for path in APP.parent.glob("*/**/*.py")
+                    if path.parts[len(APP.parent.parts)] in ("app", "samplers", "lessons")
+                ]
+            )
+        )
+        | DOCUMENTED
+    )
+    found = {
+        (path.relative_to(APP).as_posix(), name)
+        for path in files
+        for name in foreign(path.read_text(encoding="utf-8"))
+        if name not in own
+    }
+    assert found == set()
+    assert set(foreign("import panel\npanel.io.document._WRITE_MSGS")) == {"_WRITE_MSGS"}
+
+
+OF_BOKEHJS = re.compile(r"(?<!this)(?<!exports)\??\._\w+|Bokeh\.require|default_view|needs_clip")
+"""A private name of another object, and what BokehJS does not document."""
+
+
+def test_no_script_reaches_into_bokehjs():
+    """Fails where a script beside ``patches.js`` does. Planted fault: a line of that one."""
+    found = {path.name: OF_BOKEHJS.findall(path.read_text(encoding="utf-8")) for path in ASSETS.rglob("*.js")}
+    assert found.pop("patches.js")
+    assert {name: names for name, names in found.items() if names} == {}
