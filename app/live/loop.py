@@ -6,7 +6,7 @@ The runner of a page defines the start, the figures and the contents of a frame.
 import asyncio
 import logging
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -95,7 +95,7 @@ class LiveScreen(Protocol):
         """Follow the reader's preference for dark colours, which may change while the page is open."""
 
 
-class Live:
+class Live(ABC):
     """The loop of one session."""
 
     def __init__(self, screen: LiveScreen):

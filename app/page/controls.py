@@ -1,7 +1,7 @@
 """Widgets drawn from the declared parameters; each asks the state to change, and shows what it says."""
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from html import escape
@@ -204,7 +204,7 @@ class _Followed:
             self.slot[0] = self._make()
 
 
-class Panel:
+class Panel(ABC):
     """A sidebar: widgets that ask the state to change. What goes on being needed stays, with the hand that is on it."""
 
     def __init__(self, state: Any, notify: Callable[[str, str], None], of_lesson: bool = False):

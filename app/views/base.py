@@ -6,7 +6,7 @@ and fits every one that has it. A new view is one file and one line in ``app/vie
 """
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -224,7 +224,7 @@ TOUCH = 'document.dispatchEvent(new CustomEvent("lab-touch", {detail: ["click", 
 """What a figure's script says where it was clicked."""
 
 
-class View:
+class View(ABC):
     """A live picture of the lanes: a figure made once, and the sources in it that frames write to.
 
     ``before`` is the same view of the scene before this one; a view that computes for seconds keeps its results.

@@ -60,7 +60,7 @@ class Evidence:
         return self.trace.divergence
 
 
-class Measure(param.Parameterized):
+class Measure(param.ParameterizedABC):
     """A number of a run. Instances are never changed after they are made."""
 
     key: ClassVar[str]

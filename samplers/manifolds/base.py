@@ -8,7 +8,7 @@ calls of a step take 10 of its 24 ns; on the circle, where they turn, 23 of 44.)
 In the literature on geodesic Monte Carlo the momentum in these coordinates is the velocity v = dx/dt.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from samplers.compile import jit
 Array = NDArray[np.float64]
 
 
-class Manifold:
+class Manifold(ABC):
     """A Riemannian manifold, isometrically embedded, whose geodesics are known."""
 
     title: ClassVar[str]

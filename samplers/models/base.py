@@ -25,7 +25,7 @@ Snapshot = dict[str, NDArray[Any]]
 """What a view looks at: named arrays, copied, so that the method may go on meanwhile."""
 
 
-class Model(param.Parameterized):
+class Model(param.ParameterizedABC):
     """A likelihood with its priors and its data, part of them held out. Instances never change after they are made.
 
     The data come from a built-in set that a parameter names, or from a file of the session's own, which is an argument:
@@ -94,7 +94,7 @@ class Model(param.Parameterized):
         return tuple(out)
 
 
-class Method(param.Parameterized):
+class Method(param.ParameterizedABC):
     """How a model's posterior is drawn from, or approximated. Instances are never changed after they are made.
 
     The state is any object that :meth:`start` makes. A method with other values of its parameters goes on from the

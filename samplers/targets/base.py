@@ -221,7 +221,7 @@ def no_data(theta, data, each, params):
     """Of a target without data there is no minibatch, and none is asked for."""
 
 
-class Target(param.Parameterized):
+class Target(param.ParameterizedABC):
     """A distribution on ℝᵈ, (0, ∞)ᵈ, the simplex or a manifold. Instances are never changed after they are made."""
 
     key: ClassVar[str]

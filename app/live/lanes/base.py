@@ -1,6 +1,6 @@
 """What the live loop asks of the lanes of an experiment."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +40,7 @@ class Progress:
         self.tell(f"First start on this machine: compiling {name}" if what else LOADING, done / max(total, 1))
 
 
-class Record:
+class Record(ABC):
     """What the page remembers of a lane beside its run's own statistics."""
 
     curve: Sequence[CurvePoint] = ()
@@ -80,7 +80,7 @@ class Record:
         return LaneFrame(self.run, 0.0, np.zeros((0, 1, 1)), np.zeros(0), self.curve)
 
 
-class Lanes:
+class Lanes(ABC):
     """The runs of an experiment, and what the page remembers of each."""
 
     records: Sequence[Any]
