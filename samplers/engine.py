@@ -51,7 +51,7 @@ def begin(
         rng,
         position,
         auxiliary,
-        jit.Model(potential, gradient, batch, draw, target_params, project, flow, shape),
+        jit.CompiledTarget(potential, gradient, batch, draw, target_params, project, flow, shape),
         params,
     )
 
@@ -91,7 +91,7 @@ def advance_all(
     """
     n_chains, dim = position.shape
     state = jit.State(position, momentum, data, memory)
-    model = jit.Model(potential, gradient, batch, draw, target_params, project, flow, shape)
+    model = jit.CompiledTarget(potential, gradient, batch, draw, target_params, project, flow, shape)
     source = jit.Source(
         noise.variance, noise.correction, noise.sample_size, noise.batch_size, noise.replacement, noise.estimated,
         estimate, estimate_params,

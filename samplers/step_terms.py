@@ -53,7 +53,7 @@ class Part(NamedTuple):
         return self.path[-1]
 
 
-class Step(NamedTuple):
+class ChainStep(NamedTuple):
     """One step of one chain."""
 
     parts: tuple[Part, ...]
@@ -104,7 +104,7 @@ class Play:
         self._parts: list[Part] = []
         self._spent = 0.0
 
-    def step(self) -> Step:
+    def step(self) -> ChainStep:
         """Make a step of every chain."""
         self._parts, self._spent = [], 0.0
         start = self._now()
@@ -116,7 +116,7 @@ class Play:
             # A step that blows up is shown as it is.
             with np.errstate(all="ignore"):
                 self.sampler.textbook_step(self.rng, self, self.theta, self.momentum, self.data)
-        return Step(tuple(self._parts), start, self._now(), self.theta.shape[1])
+        return ChainStep(tuple(self._parts), start, self._now(), self.theta.shape[1])
 
     def shows(self, chain: int) -> bool:
         """Whether this is the chain that is shown."""
@@ -166,7 +166,7 @@ def _nothing() -> None:
     """Of a chain that is not shown no path is kept."""
 
 
-def take_apart(run: Any, chain: int = 0) -> Step:
+def take_apart(run: Any, chain: int = 0) -> ChainStep:
     """The next step of one chain of a run, which is not touched.
 
     Raises :class:`TooLongError` where it would take longer than somebody waits.

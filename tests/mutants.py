@@ -117,7 +117,7 @@ GROUPS = {
         "test_rooms",
         "test_students",
     ),
-    "app/live/fair_executor.py": ("test_fair",),
+    "app/live/fair_executor.py": ("test_fair_executor",),
     "app/link.py": ("test_link", "test_links", "test_follow"),
     "lessons/claims.py": ("test_claims", "test_values"),
 }

@@ -14,7 +14,7 @@ from app.lesson.marks import Mark, marks, summary
 from app.lesson.measuring import Measuring
 from app.lesson.numbers import Numbers
 from app.lesson.position import SKIPPED, Place
-from app.lesson.progress import Progress, news, outcome
+from app.lesson.progress import ProgressStore, news, outcome
 from app.lesson.prose import as_html, as_words, in_line, paper
 from app.page.bundle import ASSETS
 from app.views.theme import Theme, theme
@@ -132,7 +132,7 @@ class LessonPanel:
         self.panel = pn.Column(visible=False, margin=0, css_classes=["lesson"], stylesheets=[_WAYS])
         self._divs: list[Div] = []
         self._standing = Div(text="")
-        self.progress = Progress()
+        self.progress = ProgressStore()
         """Lets the browser note what is done."""
         self._reading: tuple[Any, list[Any], set[Term]] = (None, [], set())
         """Of which step they are, the head and the text, and the terms explained there: an answer leaves them as they

@@ -15,7 +15,7 @@ NONE, SKIPPED, WRONG, RIGHT = "none", "skipped", "wrong", "right"
 """What became of a step's question; none where it has no question, or no answer yet."""
 
 
-class Progress(JSComponent):
+class ProgressStore(JSComponent):
     """Lets the browser note what is new."""
 
     text = param.String(doc="What is new, as JSON.")
@@ -46,7 +46,7 @@ def outcome(step: Step, answer: int | None) -> str:
     return SKIPPED if not answer else RIGHT if answer == step.question.answer else WRONG
 
 
-class Contents(Progress):
+class Contents(ProgressStore):
     """The list of lessons, with what is done of each; a click says which was meant."""
 
     _stylesheets = [

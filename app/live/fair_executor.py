@@ -23,7 +23,7 @@ MOST_LONG = 30
 class have as many."""
 
 
-class Share:
+class ProcessorShare:
     """What one page has had of a queue's threads."""
 
     had = 0.0
@@ -36,7 +36,7 @@ class Share:
 class Work:
     """A piece of work of a page."""
 
-    share: Share
+    share: ProcessorShare
     call: Callable[[], Any]
     number: int
     done: Future[Any] = field(default_factory=Future)
@@ -53,7 +53,7 @@ class Queue:
         self._least = 0.0
         self._numbers = count()
 
-    def put(self, share: Share, call: Callable[[], Any]) -> Work:
+    def put(self, share: ProcessorShare, call: Callable[[], Any]) -> Work:
         """Let a page's work wait for its turn."""
         if not share.asked:
             share.had = max(share.had, self._least)
@@ -97,11 +97,11 @@ class Pool:
         self._changed = threading.Condition()
         self._idle = 0
 
-    def of(self, share: Share) -> "Executor":
+    def of(self, share: ProcessorShare) -> "Executor":
         """The pool as an executor of an event loop, for the work of one page."""
         return Executor(self, share)
 
-    def submit(self, share: Share, call: Callable[[], Any]) -> Future[Any]:
+    def submit(self, share: ProcessorShare, call: Callable[[], Any]) -> Future[Any]:
         """Let work wait for its turn."""
         with self._changed:
             work = self._queue.put(share, call)
@@ -142,7 +142,7 @@ class Executor:
     ends with it (:mod:`app.ending`).
     """
 
-    def __init__(self, pool: Pool, share: Share):
+    def __init__(self, pool: Pool, share: ProcessorShare):
         self._pool, self._share = pool, share
 
     def submit(self, call: Callable[..., Any], *args: Any) -> Future[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import escape
 from typing import Any, Protocol
 
-from app.live.fair_executor import Pool, Share
+from app.live.fair_executor import Pool, ProcessorShare
 from app.live.lanes import Lanes, Progress, prepare, scene_of
 from app.live.loop import POOL, SLOW, Live, LiveScreen
 from app.page.step_player import Walk
@@ -81,7 +81,12 @@ class Runner(Live):
         """Where a step takes seconds: the call that makes the next one."""
         self._engine = asyncio.Lock()
         self._said_long = False
-        self._moving, self._slowly, self._loading, self._finding = Share(), Share(), Share(), Share()
+        self._moving, self._slowly, self._loading, self._finding = (
+            ProcessorShare(),
+            ProcessorShare(),
+            ProcessorShare(),
+            ProcessorShare(),
+        )
         state.param.watch(self._on_experiment, "experiment")
         state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
         state.param.watch(

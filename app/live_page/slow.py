@@ -11,7 +11,7 @@ from app.views.steps import colours_of, numbers_of
 from app.views.theme import DARK, LIGHT
 from samplers import Experiment, Run
 from samplers.kernels import SAMPLERS
-from samplers.step_terms import Part, Play, Step, TooLongError
+from samplers.step_terms import ChainStep, Part, Play, TooLongError
 
 STEPS = 12
 """Of the first chain, from the experiment's start, if they fit."""
@@ -72,7 +72,7 @@ def described(
     return out if shown else []
 
 
-def _thinned(step: Step) -> Step:
+def _thinned(step: ChainStep) -> ChainStep:
     """The same step with fewer points on its paths."""
 
     def thinned(part: Part) -> Part:

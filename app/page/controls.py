@@ -204,7 +204,7 @@ class _Followed:
             self.slot[0] = self._make()
 
 
-class Panel(ABC):
+class ControlPanel(ABC):
     """A sidebar: widgets that ask the state to change. What goes on being needed stays, with the hand that is on it."""
 
     def __init__(self, state: Any, notify: Callable[[str, str], None], of_lesson: bool = False):
@@ -353,7 +353,7 @@ def _group(target: type[Target]) -> str:
     return POSTERIORS if BATCH in target.gives else ONE_OR_TWO
 
 
-class Controls(Panel):
+class Controls(ControlPanel):
     """The sidebar: target, lanes, number of chains, seed."""
 
     state: AppState

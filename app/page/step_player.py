@@ -4,7 +4,7 @@ import time
 
 from app.views.base import Playing
 from samplers.engine import Run
-from samplers.step_terms import Step, TooLongError, take_apart
+from samplers.step_terms import ChainStep, TooLongError, take_apart
 
 KEPT = 50
 """Steps that one can go back."""
@@ -25,7 +25,7 @@ class Walk:
 
     def clear(self) -> None:
         """Forget all steps."""
-        self._steps: list[tuple[int, Step, float, bool]] = []
+        self._steps: list[tuple[int, ChainStep, float, bool]] = []
         self._at = 0
         self.shown = 0
         """How many parts of the step are there or on their way."""
@@ -34,7 +34,7 @@ class Walk:
         """Why there is no step, in a sentence."""
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> ChainStep | None:
         """The step that is on the screen."""
         return self._steps[self._at][1] if self._steps else None
 

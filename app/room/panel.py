@@ -21,7 +21,7 @@ from app.room.hub import hub
 from app.room.network import address_of
 from app.room.presses import Presses
 from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, carefully, new_mark, rooms
-from app.room.share import Share
+from app.room.share import ShareDialog
 from samplers.parameters import SpecError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class RoomPanel:
         self._notify, self._tell, self._do_later, self._write_link = notify, tell, do_later, write_link
         self._document = pn.state.curdoc
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
-        self.share = Share(state, self, notify, do_later)
+        self.share = ShareDialog(state, self, notify, do_later)
         self._student = self._secret = self._said = ""
         self._proof = ""
         """By what a room that is gone can be opened again: its maker's secret."""

@@ -37,7 +37,7 @@ _SIGNS = {"& .MuiIconButton-root": {"color": "inherit"}}
 """Material has them dark on a dark dialog."""
 
 
-class Share:
+class ShareDialog:
     """A dialog that is made when it is first asked for."""
 
     def __init__(

@@ -56,7 +56,7 @@ from app.views.stationarity import Stationarity
 from app.views.temperature import Temperature
 from app.views.thermostat import Thermostat
 from app.views.torus import Torus
-from app.views.trace import Trace
+from app.views.trace import TraceView
 from app.views.written import Written
 from samplers import Experiment
 from samplers.models import MODELS
@@ -113,7 +113,7 @@ VIEWS: Registry[type[View]] = Registry(
     Written,
     Evolution,
     Completeness,
-    Trace,
+    TraceView,
     Autocorrelation,
     SpectrumView,
     Modes,

@@ -25,7 +25,7 @@ from samplers import Experiment
 from samplers.models import METHODS, Snapshot
 from samplers.models import Model as DataModel
 from samplers.spec import samplers_of
-from samplers.step_terms import Step
+from samplers.step_terms import ChainStep
 from samplers.targets.base import Column, Target
 from samplers.targets.own import OfTable
 
@@ -169,7 +169,7 @@ class LaneFrame:
 class Playing(NamedTuple):
     """A step that is shown in its parts."""
 
-    step: Step
+    step: ChainStep
     windows: tuple[tuple[float, float], ...]
     """When each of the first parts begins to be drawn and when it is there, in seconds from now; later ones are not."""
     reach: float

@@ -31,7 +31,7 @@ def exact_quantiles(scale: Scale, edges: Array, cdf: Array, levels: Sequence[flo
     return np.interp(levels, cdf, scale.forward(edges))
 
 
-class Trace(View):
+class TraceView(View):
     """The latest draws of one coordinate, at most sixteen a frame, evenly spaced."""
 
     key = "trace"

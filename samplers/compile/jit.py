@@ -81,7 +81,7 @@ class State(NamedTuple):
     """What the gradient's estimator keeps of each chain, (chains, …): an anchor, a table of gradients."""
 
 
-class Model(NamedTuple):
+class CompiledTarget(NamedTuple):
     """The target as the kernels see it."""
 
     potential: Any
@@ -151,7 +151,7 @@ model_type = types.NamedTuple(
         types.FunctionType(FLOW),
         integers,
     ],
-    Model,
+    CompiledTarget,
 )
 _noise_fields = [float64, float64, int64, int64, types.boolean, types.boolean]
 noise_type = types.NamedTuple(_noise_fields, Noise)

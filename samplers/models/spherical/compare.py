@@ -77,7 +77,7 @@ class Row:
     """That it touched, on average."""
 
 
-class Run(NamedTuple):
+class SphericalRun(NamedTuple):
     """One run, infinite from where it left the numbers."""
 
     scores: Array
@@ -88,7 +88,9 @@ class Run(NamedTuple):
     """That it touched."""
 
 
-def run(model: Spherical, method: str, params: Mapping[str, Value], seconds: float, documents: float, seed: int) -> Run:
+def run(
+    model: Spherical, method: str, params: Mapping[str, Value], seconds: float, documents: float, seed: int
+) -> SphericalRun:
     """One run of so many seconds."""
     chain = ModelChain(model, METHODS[method](**params), Generator(SFC64(seed)))
     spent, out, curve, due = 0.0, np.full(3, np.nan), np.full(SCORED, np.nan), 1
@@ -97,7 +99,7 @@ def run(model: Spherical, method: str, params: Mapping[str, Value], seconds: flo
         try:
             chain.data_seen += chain.method.advance(model, chain.state, chain.rng)
         except FloatingPointError:
-            return Run(np.full(3, np.inf), np.full(SCORED, np.inf), chain.data_seen)
+            return SphericalRun(np.full(3, np.inf), np.full(SCORED, np.inf), chain.data_seen)
         spent += time.process_time() - began
         passed = chain.data_seen >= documents and np.isnan(out[2])
         if spent >= due * seconds / SCORED or passed:
@@ -111,7 +113,7 @@ def run(model: Spherical, method: str, params: Mapping[str, Value], seconds: flo
             if spent >= seconds / 4 and np.isnan(out[0]):
                 out[0] = score
             out[1] = score
-    return Run(out, curve, chain.data_seen)
+    return SphericalRun(out, curve, chain.data_seen)
 
 
 def compare(

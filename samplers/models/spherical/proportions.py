@@ -69,7 +69,7 @@ def _run(rng, y, target, params, shape, out, kernel, energy, slope, batch, draw,
     """``len(out)`` proposals of every document, in place, each written to ``out``."""
     none = np.empty((len(y), 0))
     state = jit.State(y, np.empty_like(y), np.empty(0, dtype=np.int64), none)
-    model = jit.Model(energy, slope, batch, draw, target, project, flow, shape)
+    model = jit.CompiledTarget(energy, slope, batch, draw, target, project, flow, shape)
     source = jit.Source(0.0, 0.0, 0, 0, False, False, estimate, np.empty(0))
     kernel(rng, state, model, source, params, out, len(out), jit.Info(np.empty_like(y), np.zeros(jit.TURNED + 1)))
 

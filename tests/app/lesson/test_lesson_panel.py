@@ -24,7 +24,7 @@ from app.lesson.names import names
 from app.lesson.numbers import Numbers
 from app.lesson.panel import Anchor, LessonPanel, Option
 from app.lesson.position import SKIPPED, Place
-from app.lesson.progress import Progress, outcome
+from app.lesson.progress import ProgressStore, outcome
 from app.lesson.prose import as_html, as_words, in_line
 from app.lesson.rules import is_hidden
 from app.live.lanes import scene_of
@@ -952,7 +952,7 @@ def test_the_list_knows_what_there_is_to_be_done(folder):
 def test_the_browser_is_told_of_answers_and_claims_that_are_met(mine, monkeypatch):
     state = AppState()
     panel, _ = panel_of(state)
-    monkeypatch.setattr(Progress, "ids", ["id"])
+    monkeypatch.setattr(ProgressStore, "ids", ["id"])
     open_in(state, mine)
     assert panel.texts(state.experiment, []) == [], "nothing is done before the answer"
     state.place.reply(1)

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from app.live.fair_executor import LONG_SECONDS, MOST_LONG, Pool, Queue, Share
+from app.live.fair_executor import LONG_SECONDS, MOST_LONG, Pool, ProcessorShare, Queue
 from app.live.loop import fair_executor
 
 DEAR, CHEAP = 0.09, 0.01
@@ -23,7 +23,7 @@ class InTurn(Queue):
 
 def served(queue, costs, seconds):
     """What each page has had of one place, on a clock that goes on by what work costs. All want more at once."""
-    shares = [Share() for _ in costs]
+    shares = [ProcessorShare() for _ in costs]
     had, now = Counter(), 0.0
     for share in shares:
         queue.put(share, lambda: None)
@@ -57,7 +57,7 @@ class Saving(Queue):
 def test_nobody_saves_up(kind):
     """Fails where a page that was paused for a minute keeps the others from the processor for as long."""
     queue = kind(1)
-    late, other = Share(), Share()
+    late, other = ProcessorShare(), ProcessorShare()
     for _ in range(100):
         queue.put(other, lambda: None)
         queue.end(queue.take(0.0), DEAR)
@@ -78,9 +78,9 @@ def test_a_step_of_minutes_holds_up_nobody(patience, monkeypatch):
     monkeypatch.setattr(fair_executor, "LONG_SECONDS", patience)
     queue = Queue(2)
     for _ in range(2):
-        queue.put(Share(), lambda: None)
+        queue.put(ProcessorShare(), lambda: None)
     assert queue.take(0.0) and queue.take(0.0)
-    queue.put(Share(), lambda: None)
+    queue.put(ProcessorShare(), lambda: None)
     assert queue.take(0.0) is None and queue.due(0.0) == patience
     assert (queue.take(LONG_SECONDS) is not None) == (patience == LONG_SECONDS)
 
@@ -89,7 +89,7 @@ def test_no_more_than_so_many_run_at_a_time():
     """Fails where whoever opens a page with a step of minutes again and again has a thread for each."""
     queue, now = Queue(2), 0.0
     for _ in range(3 * MOST_LONG):
-        queue.put(Share(), lambda: None)
+        queue.put(ProcessorShare(), lambda: None)
         queue.take(now)
         now += 2 * LONG_SECONDS
     assert len(queue.running) == MOST_LONG + 2 and queue.due(now) is None
@@ -104,8 +104,8 @@ def test_threads_do_what_the_queue_says():
 
     async def all_work():
         loop = asyncio.get_running_loop()
-        long = loop.run_in_executor(pool.of(Share()), free.wait)
-        shares = [pool.of(Share()) for _ in range(5)]
+        long = loop.run_in_executor(pool.of(ProcessorShare()), free.wait)
+        shares = [pool.of(ProcessorShare()) for _ in range(5)]
         done = await asyncio.gather(
             *(loop.run_in_executor(one, divmod, 7, i) for i, one in enumerate(shares)), return_exceptions=True
         )
@@ -124,7 +124,7 @@ def test_nobody_saves_up_who_has_worked_before(kind):
     """Fails where a page that made a few steps, was paused for a minute and goes on keeps the others waiting: its
     pieces of work that have ended are no work of its any more."""
     queue = kind(1)
-    paused, other = Share(), Share()
+    paused, other = ProcessorShare(), ProcessorShare()
     for share in (paused, paused):
         queue.put(share, lambda: None)
         queue.end(queue.take(0.0), CHEAP)
@@ -145,16 +145,16 @@ def test_nobody_saves_up_who_has_worked_before(kind):
 def test_what_is_long_frees_its_place_once():
     """Work that has become long is waited for no more: whoever asks then waits for an end, not for a moment."""
     queue = Queue(1)
-    queue.put(Share(), lambda: None)
+    queue.put(ProcessorShare(), lambda: None)
     queue.take(0.0)
-    queue.put(Share(), lambda: None)
+    queue.put(ProcessorShare(), lambda: None)
     assert queue.due(0.4 * LONG_SECONDS) == pytest.approx(0.6 * LONG_SECONDS)
     assert queue.due(1.5 * LONG_SECONDS) is None
 
 
 def test_a_page_is_charged_the_processors_time():
     """Not the clock's, and not another thread's: of a work that computes and one that waits as long."""
-    pool, worked, waited = Pool(1, "test"), Share(), Share()
+    pool, worked, waited = Pool(1, "test"), ProcessorShare(), ProcessorShare()
 
     def compute():
         began = time.thread_time()
@@ -163,7 +163,7 @@ def test_a_page_is_charged_the_processors_time():
 
     pool.submit(worked, compute).result(60)
     pool.submit(waited, lambda: time.sleep(0.05)).result(60)
-    pool.submit(Share(), lambda: None).result(60)
+    pool.submit(ProcessorShare(), lambda: None).result(60)
     # The queue's clock begins where the others are: what the second page has had beside it is its own work's.
     assert 0.05 <= worked.had < 0.5
     assert waited.had - worked.had < 0.04
@@ -173,7 +173,7 @@ def test_work_that_was_put_together_does_not_wait_for_the_first():
     """Two pieces before any thread looks: the one that takes the long one leaves another to look after the rest."""
     pool, free = Pool(1, "test"), threading.Event()
     with pool._changed:
-        long, short = pool.submit(Share(), free.wait), pool.submit(Share(), lambda: 1)
+        long, short = pool.submit(ProcessorShare(), free.wait), pool.submit(ProcessorShare(), lambda: 1)
     assert short.result(30) == 1 and not long.done()
     free.set()
 
@@ -182,5 +182,5 @@ def test_threads_do_not_become_more():
     """As many as have work at a time and one more, however much work there was."""
     pool = Pool(2, "counted")
     for _ in range(60):
-        pool.submit(Share(), lambda: None).result(60)
+        pool.submit(ProcessorShare(), lambda: None).result(60)
     assert sum(thread.name == "counted" for thread in threading.enumerate()) <= 4

@@ -7,11 +7,11 @@ import threading
 import pytest
 
 from app.lesson import headless_claims
-from app.live.fair_executor import Share
+from app.live.fair_executor import ProcessorShare
 from app.live.loop import loop, runner
 
 POOLS = [
-    *(pool.of(Share()) for pool in (loop.POOL, loop.SLOW, runner._LOADER, runner._FINDER)),
+    *(pool.of(ProcessorShare()) for pool in (loop.POOL, loop.SLOW, runner._LOADER, runner._FINDER)),
     headless_claims._WORKER,
 ]
 

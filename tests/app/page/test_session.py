@@ -23,7 +23,7 @@ from app import state
 from app.page.shell import Page
 from app.server import patches
 from app.views import fitting
-from app.views.trace import Trace
+from app.views.trace import TraceView
 from samplers import spec
 from samplers.kernels import Sampler
 
@@ -114,9 +114,9 @@ def test_an_edit_makes_one_sampler_and_asks_each_view_once(monkeypatch):
     then makes more than ten samplers, and asks more than five times.
     """
     made, asked = [], []
-    begin, fits = Sampler.__init__, Trace.fits
+    begin, fits = Sampler.__init__, TraceView.fits
     monkeypatch.setattr(Sampler, "__init__", lambda self, **values: (made.append(self), begin(self, **values))[1])
-    monkeypatch.setattr(Trace, "fits", lambda experiment: (asked.append(experiment), fits(experiment))[1])
+    monkeypatch.setattr(TraceView, "fits", lambda experiment: (asked.append(experiment), fits(experiment))[1])
 
     async def counted(step_size):
         session, _, _ = opened("?lane=sgld&lane=hmc&views=state,ks,trace")

@@ -22,7 +22,7 @@ from app.views.moments import CHAINS, STEPS, Moments, fit, theory
 from app.views.planes import sign
 from app.views.recipes import layouts_of
 from app.views.scales import Scale
-from app.views.trace import Trace
+from app.views.trace import TraceView
 from samplers import Change
 from samplers.diagnostics import autocorrelation, moments
 from samplers.kernels import SAMPLERS
@@ -261,7 +261,7 @@ def test_autocorrelation_before_it_is_known():
 
 def test_the_trace_shows_the_fresh_draws():
     made = records("sparse_dirichlet", ["scir"])
-    view = Trace(scene_of(made, 4))
+    view = TraceView(scene_of(made, 4))
     for _ in range(3):
         made[0].run.advance(40)
         now = frames(made)
@@ -279,13 +279,13 @@ def test_the_trace_of_several_lanes_shows_a_chain_of_each():
     made = records("gaussian", ["sgld", "hmc"])
     for record in made:
         record.run.advance(10)
-    data = Trace(scene_of(made)).compute(frames(made))
+    data = TraceView(scene_of(made)).compute(frames(made))
     assert [name for name in data if "chain" in name] == ["lane 0 chain 0", "lane 1 chain 0"]
 
 
 def test_the_trace_marks_changes():
     made = records("gaussian", ["sgld", "hmc"])
-    view = Trace(scene_of(made))
+    view = TraceView(scene_of(made))
     for record in made:
         record.run.advance(10)
     assert not len(view.compute(frames(made))["marks 0"][0])
@@ -301,7 +301,7 @@ def test_the_trace_marks_changes():
 
 def test_the_trace_says_how_well_chains_agree():
     made = records("gaussian", ["hmc"])
-    view = Trace(scene_of(made))
+    view = TraceView(scene_of(made))
     label, kept = view.captions(frames(made)).values()
     assert label == "HMC  no draws yet" and kept == ""
     made[0].run.advance(5000)
@@ -311,14 +311,14 @@ def test_the_trace_says_how_well_chains_agree():
     assert kept == f"ESS bulk / tail, of 4 × {draws:,} kept draws"
     single = records("gaussian", ["hmc"], 1)
     single[0].run.advance(500)
-    assert "R̂ needs 2 chains" in next(iter(Trace(scene_of(single)).captions(frames(single)).values()))
+    assert "R̂ needs 2 chains" in next(iter(TraceView(scene_of(single)).captions(frames(single)).values()))
 
 
 @pytest.mark.parametrize("name", ["one lane", "simplex", "log-normal"])
 def test_the_band_of_the_trace_is_exact(name):
     target, samplers, _, target_params = SCENES[name]
     made = records(target, samplers, 4, target_params)
-    view = Trace(scene_of(made))
+    view = TraceView(scene_of(made))
     box = next(m for m in view.figure.references() if type(m).__name__ == "BoxAnnotation")
     column = made[0].run.target.columns[0]
     ends = np.array([box.bottom, box.top])
@@ -446,7 +446,7 @@ def test_an_axis_grows_with_a_chain_that_leaves_it_for_good(key):
 def test_a_log_axis_goes_down_without_going_up():
     """Fails where an axis grows about its middle: shares of 1e-50 then made one up to 1e20."""
     made = records("sparse_dirichlet", ["scir"])
-    view = Trace(scene_of(made, 4))
+    view = TraceView(scene_of(made, 4))
     view._ends, top = [np.array([[-90.0, -30.0]])], view.figure.y_range.end
     made[0].run.advance(1)
     ((start, end),) = view.compute(frames(made))["y"]
