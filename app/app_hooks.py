@@ -45,7 +45,7 @@ def on_server_loaded(server_context):
     loop = IOLoop.current()
     loop.asyncio_loop.set_exception_handler(_unless_gone)
     # Once the loop runs, for Bokeh has a handler of its own by then.
-    loop.add_callback(life.keep, loop)
+    loop.add_callback(life.stop_on_signals, loop)
 
 
 def _unless_gone(loop, context):

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, tostring
 
 from latex2mathml.converter import convert_to_element
 
-from lessons.prose import parts
+from lessons.prose import formula_parts
 from samplers import SpecError
 
 ELEMENTS = frozenset(
@@ -71,7 +71,7 @@ def mathml(tex: str, alone: bool) -> str:
     """
     if not alone:
         return _drawn(tex, "inline")
-    shown = "".join(f"<span>{_drawn(part, 'block')}</span>" for part in parts(tex))
+    shown = "".join(f"<span>{_drawn(part, 'block')}</span>" for part in formula_parts(tex))
     return f"<span class='formula'>{shown}</span>"
 
 

@@ -81,7 +81,7 @@ def formulas(text: str) -> list[str]:
     return [match[1].strip() for match in _FORMULA.finditer(text)]
 
 
-def parts(tex: str) -> list[str]:
+def formula_parts(tex: str) -> list[str]:
     r"""The parts of a displayed formula, between which it has a ``\qquad``; just itself where it cannot be split."""
     if re.search(r"\\(?:begin|left)(?![a-zA-Z])", tex):
         return [tex]

@@ -6,7 +6,7 @@ from bokeh.models import DataRange1d, DataTable, Label, Node, Plot
 
 from app.views.base import LINE
 from app.views.marks import SIGNS, brief
-from app.views.theme import Theme, look
+from app.views.theme import Theme, style_figure
 from lessons import Step
 from lessons.sweep import Row
 
@@ -44,7 +44,7 @@ class SweepPicture:
                 sizing_mode="stretch_width", height=TABLE_HEIGHT, index_position=None, stylesheets=[table_look(colours)]
             )
         figures.complete(self.figure, self._names)
-        look(self.figure, colours)
+        style_figure(self.figure, colours)
         self.figure.update(title=None, min_height=HEIGHT, height=HEIGHT)
         # Above the points is room for captions; there is none for a legend, to which the page gives large type.
         self.figure.x_range, self.figure.y_range = DataRange1d(range_padding=0.15), DataRange1d(range_padding=0.9)

@@ -21,7 +21,7 @@ from app.live_page.slow import described, names_of, palette
 from app.live_page.still import still
 from app.page.bundle import ASSETS, bundle
 from app.page.formulas import COMMAS
-from app.page.formulas import parts as lines_of
+from app.page.formulas import split_formula as lines_of
 from app.state import AppState
 from app.views import VIEWS, fitting
 from app.views.base import AXIS_LABELS, Scene, View

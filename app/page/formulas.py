@@ -22,13 +22,13 @@ _OPEN, _CLOSE = {"{", "(", "[", r"\left", r"\underbrace"}, {"}", ")", "]"}
 
 def in_lines(tex: str, ends: str, most: float = MOST) -> str:
     """A displayed formula whose parts, and as much of each as there is room for, stand one below the other."""
-    rows = [row for part in parts(tex, ends) for row in _fit(part, most)]
+    rows = [row for part in split_formula(tex, ends) for row in _fit(part, most)]
     if len(rows) == 1:
         return rows[0]
     return r"\begin{array}{l}" + r"\\[.5em] ".join(rf"\displaystyle {row}" for row in rows) + r"\end{array}"
 
 
-def parts(tex: str, ends: str) -> list[str]:
+def split_formula(tex: str, ends: str) -> list[str]:
     """A displayed formula cut where its parts end."""
     return _split(_without_alignment(tex), ends)
 

@@ -10,7 +10,7 @@ from bokeh.models import Div
 from panel.models.mathjax import MathJax
 
 from app.page.formulas import COMMAS
-from app.page.formulas import parts as cut
+from app.page.formulas import split_formula as cut
 from app.page.step_player import Walk
 from app.state import AppState
 from app.views.steps import colours_of, lit_equation, numbers_of, under

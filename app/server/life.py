@@ -66,7 +66,7 @@ def _end() -> None:
         os._exit(0)
 
 
-def keep(loop: IOLoop) -> None:
+def stop_on_signals(loop: IOLoop) -> None:
     """From now on this process, asked to end, stops its event loop, and with that its server."""
 
     def stop() -> None:

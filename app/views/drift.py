@@ -59,7 +59,7 @@ class Arrows:
         return np.hypot(self.x, self.y)
 
 
-def parts(recipe: Recipe) -> dict[str, tuple[Expression, ...]]:
+def drift_terms(recipe: Recipe) -> dict[str, tuple[Expression, ...]]:
     """What the drift really is made of, and the drift itself as ``sum``.
 
     What is left out is 0, and so are the parts of a component that is typed by hand.
@@ -302,7 +302,7 @@ class Drift(RecipeView):
         for i, (recipe, target) in enumerate(zip(recipes, targets, strict=True)):
             if recipe is None:
                 continue
-            found = parts(recipe) if first else {"sum": recipe.drift}
+            found = drift_terms(recipe) if first else {"sum": recipe.drift}
             flat = on_points(recipe, target, [e for part in found.values() for e in part], self._grid)
             for k, name in enumerate(found):
                 values[f"sum {i}" if name == "sum" else name] = flat[k * n : (k + 1) * n]

@@ -61,7 +61,7 @@ class Look:
         return float(np.abs(self.residual).max())
 
 
-def look(process: Process, plane: Plane) -> Look:
+def evaluate(process: Process, plane: Plane) -> Look:
     """Evaluate the residual and the smallest eigenvalue of D on what the plane shows. Raises ValueError."""
     recipe = process.effective
     shown = plane.centres(SIDE if plane.ndim == 2 else POINTS)
@@ -207,7 +207,7 @@ class Stationarity(RecipeView):
             if process == self._processes[n] or process is None or process.recipe.layout != plane.layout:
                 continue
             try:
-                found: Look | str = look(process, plane)
+                found: Look | str = evaluate(process, plane)
             except FAILURES as error:
                 found = sentence(error)
             self._processes[n], self._looks[n], changed = process, found, True

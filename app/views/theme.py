@@ -116,7 +116,7 @@ def plot(
         x_range=Range1d(*x_range), y_range=Range1d(*y_range), sizing_mode="stretch_both", min_height=160, min_width=200,
         toolbar_location=None, tools="", **options,
     )  # fmt: skip
-    look(p, colours)
+    style_figure(p, colours)
     # Measuring and painting its labels is most of what a browser does for a small figure.
     p.xaxis.ticker.desired_num_ticks, p.yaxis.ticker.desired_num_ticks = 5, 4
     for axis in p.axis:
@@ -125,7 +125,7 @@ def plot(
     return p
 
 
-def look(p: Any, colours: Theme) -> None:
+def style_figure(p: Any, colours: Theme) -> None:
     """Give a figure the lab's colours and type."""
     # On the right there is room for half of the last tick's label, which is beyond the frame.
     p.update(

@@ -46,7 +46,7 @@ def check(path: Path) -> None:
         raise SpecError("out", str(path), f"the folder {path.parent} is not there, or cannot be written to")
 
 
-def keep(name: str, record: Mapping[str, Any]) -> None:
+def write_record(name: str, record: Mapping[str, Any]) -> None:
     """Write a record into the file ``name``, and then all into the README. Raises :class:`SpecError`."""
     write(FOLDER / name, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
     put(README, table(kept()))

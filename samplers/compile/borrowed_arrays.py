@@ -80,6 +80,6 @@ def borrowed(typing: Any, array: Any) -> Any:
 
 
 @intrinsic
-def keep(typing: Any, owners: Any) -> Any:
+def keep_alive(typing: Any, owners: Any) -> Any:
     """Where arrays that were :func:`borrowed` may be given back: they are kept until here."""
     return types.void(owners), lambda context, builder, signature, args: context.get_dummy_value()

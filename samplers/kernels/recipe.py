@@ -9,7 +9,7 @@ import numpy as np
 
 from samplers import textbook
 from samplers.compile import jit
-from samplers.compile.borrowed_arrays import borrowed, keep
+from samplers.compile.borrowed_arrays import borrowed, keep_alive
 from samplers.expressions import ZERO, Expression, name
 from samplers.expressions.machine import LANES, execute, program, workspace
 from samplers.expressions.native import Loop, call
@@ -238,7 +238,7 @@ def advance(rng, state, model, source, params, out, n, info):
         if params[_UNBALANCED] > 0 and source.correction > 0:
             clipped += n * n_chains
         info.counts[jit.CLIPPED] += clipped
-        keep(owners)
+        keep_alive(owners)
         return
     for t in range(n):
         if redrawn > 0:
@@ -298,7 +298,7 @@ def advance(rng, state, model, source, params, out, n, info):
                     if n_state >= 2 * dim:
                         other[c, i] *= -1
                 draws[t, c, i] = theta[c, i]
-    keep(owners)
+    keep_alive(owners)
     info.counts[jit.CLIPPED] += clipped
 
 

@@ -65,7 +65,7 @@ def squared_error(means: Array, truth: Array) -> float:
     return float((apart[groups, clusters].sum() + (truth[alone] ** 2).sum()) / len(truth))
 
 
-def look(chain: ModelChain, groups: Labels, truth: Array) -> tuple[float, ...]:
+def present_scores(chain: ModelChain, groups: Labels, truth: Array) -> tuple[float, ...]:
     """The present scores."""
     seen = chain.snapshot()
     agreed = adjusted_rand(seen["z"], groups), purity(seen["z"], groups)
@@ -84,7 +84,7 @@ def curve(model: Clusters, method: ClusterMethod, seed: int, sweeps: int, budget
             drawn += method.advance(model, chain.state, chain.rng)
         spent += time.process_time() - began
         seconds.append(spent)
-        scores.append(look(chain, groups, truth))
+        scores.append(present_scores(chain, groups, truth))
         followed.append(method.follow(model, chain.state))
     return Curve(np.array(seconds), np.array(scores), np.array(followed))
 

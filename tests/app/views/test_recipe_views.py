@@ -26,7 +26,7 @@ from app.views.completeness import (
     known,
 )
 from app.views.distance import FLOOR
-from app.views.drift import CUT, DOTS, LONGEST, PARTS, Drift, parts
+from app.views.drift import CUT, DOTS, LONGEST, PARTS, Drift, drift_terms
 from app.views.kl import KL
 from app.views.ks import KS
 from app.views.planes import density
@@ -145,7 +145,7 @@ def test_parts_add_up_to_the_drift(entries):
     recipe = page.runs[0].sampler.recipe(page.target)
     found = {
         name: np.array(on_points(recipe, page.target, list(part), page.view._grid))
-        for name, part in parts(recipe).items()
+        for name, part in drift_terms(recipe).items()
     }
     assert sum(found[name] for name in PARTS) == pytest.approx(found["sum"], abs=1e-9)
     # At each place the parts that are drawn in full add up to the drift that is.
