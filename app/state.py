@@ -20,10 +20,10 @@ from samplers.kernels import SAMPLERS
 from samplers.kernels.recipe import EULER, SEMI_IMPLICIT, RecipeSampler, parameters_of
 from samplers.models import METHODS, MODELS
 from samplers.models.base import UPLOADED
-from samplers.needs import BATCH
 from samplers.parameters import SpecError, declared
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
+from samplers.requirements import BATCH
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, first_lanes, is_model, max_lanes, samplers_of
 from samplers.targets import TARGETS, Target
 from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
@@ -55,7 +55,7 @@ SOON = 150
 def default_views(experiment: Experiment) -> list[str]:
     """The views that a page begins with."""
     if experiment.of_model:
-        return [key for key in fitting(experiment) if VIEWS[key].needs != COLUMNS]
+        return [key for key in fitting(experiment) if VIEWS[key].requires != COLUMNS]
     support = TARGETS[experiment.target.key].support
     if support == MANIFOLD:
         return [key for key in MANIFOLD_VIEWS if VIEWS[key].fits(experiment)]
@@ -223,7 +223,7 @@ class AppState(param.Parameterized):
         before = self.experiment.make_target()
         for lane in self._lanes():
             sampler = SAMPLERS[lane["sampler"]["key"]]
-            if sampler.accepts(target) and not sampler.too_small_for(made.dim):
+            if sampler.fits(target) and not sampler.too_small_for(made.dim):
                 had = _first(lane, before)
                 _fit_recipe(lane, made)
                 if lane["gradient"]["key"] not in sampler.gradients_for(target):
@@ -360,7 +360,7 @@ class AppState(param.Parameterized):
         if (first := target.first_steps) is not None:
             # On a steep target a momentum has longer steps, with which Euler's scheme would blow up.
             moving = preset.kind != THETA
-            batch = BATCH in GRADIENTS[lanes[lane]["gradient"]["key"]].needs
+            batch = BATCH in GRADIENTS[lanes[lane]["gradient"]["key"]].requires
             params["step_size"] = min(float(RecipeSampler.param.step_size.default), first.largest(moving, batch))
             params["scheme"] = SEMI_IMPLICIT if moving else EULER
         if lanes[lane]["gradient"]["key"] == "full":
@@ -399,7 +399,7 @@ class AppState(param.Parameterized):
         """
         before, key = self.has_default_views(), self.experiment.target.key
         target, moved = TARGETS["double_well"](), {"target": {"key": "double_well"}}
-        if not self.experiment.of_model and BATCH in TARGETS[key].gives:
+        if not self.experiment.of_model and BATCH in TARGETS[key].provides:
             data = self.experiment.make_target()
             if RecipeSampler.key in samplers_of(key, data):
                 target, moved = data, {}

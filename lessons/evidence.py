@@ -47,6 +47,6 @@ def measured(measure: Measure, lane: Any) -> Estimate:
     if lane.divergence is not None and not isinstance(measure, Diverged):
         return Estimate(NAN)
     counted = isinstance(lane, Evidence) or isinstance(measure, OfColumn)
-    if counted and measure.needs != OWN_RUN and lane.statistics.n_steps == 0:
+    if counted and measure.requires != OWN_RUN and lane.statistics.n_steps == 0:
         return Estimate(NAN)
     return measure.of(lane)

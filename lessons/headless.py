@@ -129,7 +129,7 @@ def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:
     out: dict[int, set[str]] = {}
     for claim in claims:
         for lane in claim.lanes:
-            out.setdefault(lane, set()).add(claim.make_measure().needs)
+            out.setdefault(lane, set()).add(claim.make_measure().requires)
     return out
 
 

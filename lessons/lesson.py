@@ -117,7 +117,7 @@ class Claim:
     @property
     def live(self) -> bool:
         """Whether the running statistics of a live run are enough to look at it."""
-        return self.reduction is None and self.make_measure().needs == STATISTICS
+        return self.reduction is None and self.make_measure().requires == STATISTICS
 
 
 @dataclass(frozen=True)
@@ -714,7 +714,7 @@ def _check_measure(
             if made.of_model:
                 continue
             kept = run.n_chains * (run.n_steps // run.thin) * run.make_target().dim
-            if made.needs == DRAWS and kept > MAX_KEPT:
+            if made.requires == DRAWS and kept > MAX_KEPT:
                 raise SpecError("measure", made.key, f"it keeps {kept:,} numbers; allowed are {MAX_KEPT:,}: raise thin")
     except SpecError as error:
         raise fields.place.wrapped(fields.path, error) from None

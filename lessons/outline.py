@@ -78,4 +78,4 @@ def _live(claim: Any, swept: bool) -> bool:
     except SpecError:
         return False
     measure = MEASURES.get(key) if isinstance(key, str) else None
-    return measure is not None and measure.needs == STATISTICS
+    return measure is not None and measure.requires == STATISTICS

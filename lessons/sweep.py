@@ -48,7 +48,7 @@ def work(task: Task, code: str | None = None) -> Answer:
         raise RuntimeError("a worker has another version of the lab, or of NumPy, than this machine")
     spec = RunSpec.from_dict(task["spec"])
     measure = MEASURES[task["measure"]["key"]](**task["measure"]["params"])
-    found = quantity(task["quantity"], measured(measure, evidence(spec, {measure.needs})), None)
+    found = quantity(task["quantity"], measured(measure, evidence(spec, {measure.requires})), None)
     return [None if x is None or not np.isfinite(x) else float(x) for x in (found.value, found.error, found.exact)]
 
 

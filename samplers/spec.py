@@ -37,9 +37,9 @@ from samplers.kernels.base import KEPT
 from samplers.migrations import VERSION
 from samplers.models import METHODS, MODELS, Model
 from samplers.models.base import UPLOADED
-from samplers.needs import MEMORY
 from samplers.parameters import OWN, Count, RealVector, SpecError, Value, check, check_all, declared
 from samplers.registry import Union
+from samplers.requirements import MEMORY
 from samplers.targets import TARGETS, Target, own
 from samplers.targets.base import Array
 
@@ -142,7 +142,7 @@ def samplers_of(target: str, density: Target | None = None) -> list[str]:
     """
     if is_model(target):
         return [key for key, method in METHODS.items() if method.model == target]
-    fitting = [key for key, sampler in SAMPLERS.items() if sampler.accepts(TARGETS[target])]
+    fitting = [key for key, sampler in SAMPLERS.items() if sampler.fits(TARGETS[target])]
     return [key for key in fitting if density is None or not SAMPLERS[key].too_small_for(density.dim)]
 
 
@@ -703,10 +703,10 @@ def _with_first_values(choice: Choice, data: Any, gradient: Choice, target: Targ
 def _numbers(estimator: Estimator, target: Target) -> int:
     """How many numbers of data one gradient of a chain looks at, at most: what remembers begins with all data."""
     batch = estimator.noise().batch_size
-    if MEMORY not in target.gives:
+    if MEMORY not in target.provides:
         # Categories, of which the whole gradient needs the counts alone.
         return max(batch, target.dim)
-    return (len(target.data()) if MEMORY in estimator.needs else batch or len(target.data())) * target.dim
+    return (len(target.data()) if MEMORY in estimator.requires else batch or len(target.data())) * target.dim
 
 
 def _numbers_per_step(estimator: Estimator, target: Target, kernel: Sampler) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from samplers.expressions import evaluate
-from samplers.needs import MODE
+from samplers.requirements import MODE
 
 
 def exponential(x):
@@ -174,7 +174,7 @@ def shapes(rng, run, data, theta):
     run.spend()
     chosen = batch(rng, data, noise.batch_size, noise.replacement)
     found = np.bincount(chosen, minlength=len(alpha)) * len(data) / noise.batch_size
-    if MODE not in run.gradient.needs:
+    if MODE not in run.gradient.requires:
         return alpha + counts, alpha + found
     return alpha + counts, np.maximum(alpha + found - theta / run.target.mode * (found - counts), 0.0)
 

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.random import SFC64, Generator
 
 from samplers.gradients import GRADIENTS
-from samplers.needs import BATCH
 from samplers.parameters import declared
+from samplers.requirements import BATCH
 from samplers.targets import TARGETS
 
 
@@ -47,7 +47,7 @@ def check_textbook(key):
 def check_contributions(key):
     """Fails where a datum's part, which pictures show, is none that the estimate in plain Python takes. Fault: the
     parts at another θ."""
-    if BATCH not in GRADIENTS[key].needs:
+    if BATCH not in GRADIENTS[key].requires:
         return
     estimator, target, theta = (
         GRADIENTS[key](batch_size=3),

@@ -42,7 +42,7 @@ def triples():
     for s, sampler in SAMPLERS.items():
         for t, target in TARGETS.items():
             compiled = s == "recipe" and target.formula is Target.formula
-            if sampler.accepts(target) and not compiled:
+            if sampler.fits(target) and not compiled:
                 yield from ((s, t, g) for g in GRADIENTS if g in sampler.gradients_for(target))
 
 
@@ -88,7 +88,7 @@ def check_card(cls):
     for name, parameter in declared(cls):
         assert parameter.label, name
         assert parameter.doc, name
-    assert any(cls.accepts(target) for target in TARGETS.values())
+    assert any(cls.fits(target) for target in TARGETS.values())
     values = {name: parameter.default for name, parameter in declared(cls)}
     for flag, terms in cls.optional.items():
         full, without = (cls.update_by(GRADIENTS["full"], values | {flag: on}) for on in (True, False))

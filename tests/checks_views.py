@@ -14,8 +14,8 @@ from app.views.base import COLUMNS, EXACT, Frame, LaneFrame, Scene, View
 from samplers import Change, Experiment, Lane, Run
 from samplers.kernels.base import KEPT
 
-DENSITY_VIEWS = {key: view for key, view in VIEWS.items() if view.needs in (COLUMNS, EXACT)}
-MODEL_VIEWS = {key: view for key, view in VIEWS.items() if view.needs not in (COLUMNS, EXACT)}
+DENSITY_VIEWS = {key: view for key, view in VIEWS.items() if view.requires in (COLUMNS, EXACT)}
+MODEL_VIEWS = {key: view for key, view in VIEWS.items() if view.requires not in (COLUMNS, EXACT)}
 """Of the inside of a model, and of its scores."""
 SCENES = {
     "one lane": ("gaussian", ["sgld"], 4, {}),

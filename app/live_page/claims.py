@@ -90,7 +90,7 @@ def follows(measure: Measure, spec: RunSpec) -> dict[str, Any] | None:
     """The sums that a measure needs in addition to the running statistics, as ``followed.js`` takes them; ``spec`` is
     the run at reduced length, whose snapshots a longer run continues.
     """
-    if measure.needs == MOMENTA:
+    if measure.requires == MOMENTA:
         return {"every": snapshot_interval(spec), "moments": {}}
     if isinstance(measure, Expectation):
         moment = measure.moment(spec.make_target())
@@ -101,7 +101,7 @@ def follows(measure: Measure, spec: RunSpec) -> dict[str, Any] | None:
 
 def exact(measure: Measure, spec: RunSpec) -> float | None:
     """A measure's value under the target distribution; None where it is unknown or depends on the draws."""
-    if measure.needs == OWN_RUN:
+    if measure.requires == OWN_RUN:
         # Its run is the shortest one.
         spec = replace(spec, n_chains=1, n_steps=1, thin=1)
     target = spec.make_target()

@@ -22,7 +22,6 @@ from samplers.gradients import GRADIENTS, Estimator
 from samplers.kernels.base import Sampler
 from samplers.kernels.recipe import RecipeSampler
 from samplers.models import MODELS, Method
-from samplers.needs import BATCH
 from samplers.parameters import (
     Count,
     CountVector,
@@ -37,6 +36,7 @@ from samplers.parameters import (
     Value,
     declared,
 )
+from samplers.requirements import BATCH
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, max_lanes, samplers_of, settings_of
 from samplers.targets import TARGETS, Target
 from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
@@ -350,7 +350,7 @@ def _group(target: type[Target]) -> str:
         return MANIFOLDS
     if target.support in (POSITIVE, SIMPLEX):
         return BOUNDED
-    return POSTERIORS if BATCH in target.gives else ONE_OR_TWO
+    return POSTERIORS if BATCH in target.provides else ONE_OR_TWO
 
 
 class Controls(ControlPanel):

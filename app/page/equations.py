@@ -13,7 +13,7 @@ from app.state import AppState
 from app.views.theme import theme
 from samplers.gradients import GRADIENTS
 from samplers.kernels.recipe import RecipeSampler
-from samplers.needs import MEMORY
+from samplers.requirements import MEMORY
 from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, Lane
 from samplers.targets import Target
 
@@ -61,7 +61,7 @@ def cards(state: AppState) -> list[Any]:
         else:
             gradient = GRADIENTS[lane.gradient.key]
             # Of categories all that a minibatch gives are numbers.
-            tex = gradient.tex if MEMORY in target.gives else gradient.tex_of_categories or gradient.tex
+            tex = gradient.tex if MEMORY in target.provides else gradient.tex_of_categories or gradient.tex
             # Of a sampler that is no process there is neither D nor Q.
             formulas = [
                 x for x in (update_of(lane), *(own or (sampler.diffusion, sampler.curl)), tex) if x != r"\text{none}"

@@ -166,7 +166,7 @@ class Page(Session):
             of_model = experiment.of_model
             names = coordinates(experiment)
             _offer(coordinate, {name: k for k, name in enumerate(names)}, min(state.coordinate, len(names) - 1))
-            needs = {VIEWS[key].needs for key in state.shown_views()}
+            needs = {VIEWS[key].requires for key in state.shown_views()}
             one_of_them = not of_model or COLUMNS in needs
             coordinate.visible = len(names) > 1 and one_of_them and state.shows("coordinate")
             coordinate.width = min(max(110, 70 + 9 * max(map(len, names))), 300)

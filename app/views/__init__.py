@@ -60,8 +60,8 @@ from app.views.trace import TraceView
 from app.views.written import Written
 from samplers import Experiment
 from samplers.models import MODELS
-from samplers.needs import BATCH
 from samplers.registry import Registry
+from samplers.requirements import BATCH
 from samplers.targets import TARGETS
 
 VIEWS: Registry[type[View]] = Registry(
@@ -134,7 +134,7 @@ def axes_of(experiment: Experiment) -> tuple[str, ...]:
     if experiment.of_model:
         # The method that is furthest behind on it makes the next step: for the same data, not for the same steps.
         return "data", "steps", "seconds"
-    has_data = BATCH in TARGETS[experiment.target.key].gives
+    has_data = BATCH in TARGETS[experiment.target.key].provides
     return tuple(axis for axis in AXES if axis != "data" or has_data)
 
 
@@ -150,4 +150,4 @@ def coordinates(experiment: Experiment) -> list[str]:
 def fitting(experiment: Experiment) -> tuple[str, ...]:
     """The keys of the views that have something to show of an experiment, in the order of the menu."""
     offered = offers(experiment)
-    return tuple(key for key, view in VIEWS.items() if view.needs in offered and view.fits(experiment))
+    return tuple(key for key, view in VIEWS.items() if view.requires in offered and view.fits(experiment))

@@ -21,7 +21,7 @@ class Autocorrelation(View):
 
     key = "autocorrelation"
     title = "Autocorrelation"
-    needs = COLUMNS
+    requires = COLUMNS
     hint = "one effective sample per τ steps"
     every = 4
 

@@ -232,7 +232,7 @@ class View(ABC):
 
     key: ClassVar[str]
     title: ClassVar[str]
-    needs: ClassVar[str] = EXACT
+    requires: ClassVar[str] = EXACT
     """What it needs of an experiment: one of what that :func:`offers`."""
     hint: str
     """How to read it, in a few words beside the title."""

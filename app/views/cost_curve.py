@@ -5,7 +5,7 @@ from dataclasses import replace
 from app.views.base import Scene, View
 from app.views.ks import KS
 from samplers import Experiment
-from samplers.needs import BATCH
+from samplers.requirements import BATCH
 from samplers.targets import TARGETS
 
 
@@ -26,4 +26,4 @@ class Bought(KS):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return BATCH in TARGETS[experiment.target.key].gives
+        return BATCH in TARGETS[experiment.target.key].provides

@@ -11,7 +11,7 @@ from app.views.marks import MARKERS, lane_labels
 from app.views.theme import plot
 from samplers import Experiment
 from samplers.gradients import GRADIENTS
-from samplers.needs import BATCH, MEMORY
+from samplers.requirements import BATCH, MEMORY
 from samplers.targets.base import LINE
 
 BATCHES = 200
@@ -40,7 +40,7 @@ class GradientNoise(View):
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
-        numbered = target.support == LINE and MEMORY in target.gives
+        numbered = target.support == LINE and MEMORY in target.provides
         few = len(target.data()) * target.dim <= MOST
         return numbered and few and target.dim > 1 and any(map(_has_batches, experiment.lanes))
 
@@ -103,7 +103,7 @@ class GradientNoise(View):
 
 
 def _has_batches(lane: Any) -> bool:
-    return BATCH in GRADIENTS[lane.gradient.key].needs
+    return BATCH in GRADIENTS[lane.gradient.key].requires
 
 
 def _noise(lane: LaneFrame) -> tuple[Array, Array, Array] | None:
@@ -111,7 +111,7 @@ def _noise(lane: LaneFrame) -> tuple[Array, Array, Array] | None:
     and what the sampler takes for it; None without minibatches.
     """
     run = lane.run
-    if BATCH not in run.gradient.needs:
+    if BATCH not in run.gradient.requires:
         return None
     each = run.gradient.contributions(run.sampled, run.coordinates[0], run.memory[0])
     if not np.isfinite(each).all():

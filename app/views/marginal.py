@@ -25,7 +25,7 @@ class Marginal(View):
 
     key = "marginal"
     title = "Marginal histogram"
-    needs = COLUMNS
+    requires = COLUMNS
     help = (
         "The histogram counts all draws so far of one coordinate. The line is the target's density: the closer the histogram is to it, the better the sampler works. "
         "A histogram that stays wider or narrower than the line shows a bias."

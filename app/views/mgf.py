@@ -17,7 +17,7 @@ from app.views.theme import DASHES, plot
 from samplers import Experiment, Run, RunSpec
 from samplers.diagnostics import moments
 from samplers.kernels import SAMPLERS
-from samplers.needs import MODE
+from samplers.requirements import MODE
 from samplers.targets import TARGETS
 from samplers.targets.base import Array
 
@@ -85,7 +85,7 @@ def theory(spec: RunSpec, j: int) -> Array | None:
     Over the minibatches, too.
     """
     target, sampler, gradient = spec.make_target(), spec.make_sampler(), spec.make_gradient()
-    if sampler.process != LAW or MODE in gradient.needs:
+    if sampler.process != LAW or MODE in gradient.requires:
         return None
     prior, counts = target.packed().reshape(2, -1)[:, j]
     a, first, h, noise = float(prior + counts), float(spec.first_position()[j]), sampler.time_per_step, gradient.noise()

@@ -16,7 +16,7 @@ from app.views.theme import DASHES, plot
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
 from samplers.gradients import GRADIENTS
-from samplers.needs import MODE
+from samplers.requirements import MODE
 from samplers.targets.base import SIMPLEX, Array, Target
 
 STEPS = 50
@@ -128,7 +128,7 @@ def theory(spec: RunSpec, j: int, steps: Array) -> tuple[Array, Array] | None:
         if noise.batch_size:
             var_a_hat = moments.var_a_hat(int(counts.sum()), int(counts[j]), noise.batch_size, noise.replacement)
         mean = moments.cir_mean(a, first, h * steps)
-        if MODE in gradient.needs:
+        if MODE in gradient.requires:
             return mean, moments.scir_variance_cv(a, first, h, int(steps.max()), var_a_hat)[steps.astype(int)]
         return mean, moments.scir_variance(a, first, h, steps, var_a_hat)
     if sampler.process == "geometric_ou":
@@ -299,7 +299,9 @@ class Moments(View):
                 text = f"{found.chains:,} chains"
                 if self.theory(found.key) is not None:
                     spec = found.key.spec
-                    known.append(spec.sampler.key != "geometric_ou" and MODE not in GRADIENTS[spec.gradient.key].needs)
+                    known.append(
+                        spec.sampler.key != "geometric_ou" and MODE not in GRADIENTS[spec.gradient.key].requires
+                    )
             parts.append(f"{sign}{html.escape(name)} {text}")
         if known:
             parts.append("line: theory" if all(known) else "line: the discretised chain's")

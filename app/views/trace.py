@@ -36,7 +36,7 @@ class TraceView(View):
 
     key = "trace"
     title = "Trace"
-    needs = COLUMNS
+    requires = COLUMNS
     hint = "grey band: the exact 5–95 %"
 
     def build(self) -> Any:

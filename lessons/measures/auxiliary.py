@@ -10,7 +10,7 @@ class Auxiliary(Measure):
 
     key = "auxiliary"
     title = "Moment of a momentum"
-    needs = MOMENTA
+    requires = MOMENTA
     component = Count(1, bounds=(1, 100), label="Component", doc="Which of what a chain has beside θ, counted from 1.")
     order = Count(2, bounds=(1, 2), label="Power", doc="The power p of E aᵖ.")
 

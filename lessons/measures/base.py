@@ -1,6 +1,6 @@
 """What every measure declares, and what measures share.
 
-A measure of a lane on a density reads its :class:`Evidence`: the trace, and what else the measure says it ``needs``. A
+A measure of a lane on a density reads its :class:`Evidence`: the trace, and what else the measure ``requires``. A
 measure of a lane on a model of data reads its run. Both have running statistics of columns. All are functions of
 numbers that the run gives, so that the same measure serves the headless run and the live check mark; those that need
 more than the running statistics are for the headless run only.
@@ -65,7 +65,7 @@ class Measure(param.ParameterizedABC):
 
     key: ClassVar[str]
     title: ClassVar[str]
-    needs: ClassVar[str] = STATISTICS
+    requires: ClassVar[str] = STATISTICS
     has_error: ClassVar[bool] = True
     """Whether a standard error comes with it."""
     of_density: ClassVar[bool] = True

@@ -11,7 +11,7 @@ class Expectation(Measure):
 
     key = "expectation"
     title = "Expectation"
-    needs = DRAWS
+    requires = DRAWS
     number = Count(1, bounds=(1, 400), label="Number", doc="Which of the target's moments, counted from 1.")
 
     def moment(self, target: Target) -> Moment:

@@ -13,7 +13,7 @@ class Gap(Measure):
 
     key = "gap"
     title = "Spectral gap"
-    needs = OWN_RUN
+    requires = OWN_RUN
     has_error = False
 
     def check(self, spec: RunSpec) -> None:

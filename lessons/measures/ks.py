@@ -38,7 +38,7 @@ class ChainKS(Measure):
 
     key = "chain_ks"
     title = "KS distance of a chain"
-    needs = DRAWS
+    requires = DRAWS
 
     def of(self, lane: Evidence) -> Estimate:
         draws = lane.trace.draws

@@ -20,7 +20,7 @@ class ScanTau(Measure):
 
     key = "scan_tau"
     title = "Autocorrelation time of a scan"
-    needs = OWN_RUN
+    requires = OWN_RUN
     n_data = Count(64, bounds=(1, 10_000), label="Data N", doc="How many data there are.")
     batch_size = Count(8, bounds=(1, 10_000), label="Batch size m", doc="How many z_i a step draws.")
     sd = Real(

@@ -12,7 +12,7 @@ class Temperature(Measure):
 
     key = "temperature"
     title = "Temperature"
-    needs = MOMENTA
+    requires = MOMENTA
 
     def check(self, spec: RunSpec) -> None:
         if not issubclass(SAMPLERS[spec.sampler.key], Moving):

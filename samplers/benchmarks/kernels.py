@@ -57,7 +57,7 @@ PREFERRED = ("circle_mixture", "quartic", "sparse_dirichlet")
 def default_spec(sampler: str, n_chains: int) -> RunSpec | None:
     """The sampler on its default target, with a minibatch where there can be one; None where no target fits."""
     cls = SAMPLERS[sampler]
-    fitting = [key for key, target in TARGETS.items() if cls.accepts(target)]
+    fitting = [key for key, target in TARGETS.items() if cls.fits(target)]
     if not fitting:
         return None
     key = next((key for key in PREFERRED[sampler == "exact" :] if key in fitting), fitting[0])

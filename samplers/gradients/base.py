@@ -29,8 +29,8 @@ class Estimator(param.Parameterized):
     tex: ClassVar[str]
     tex_of_categories: ClassVar[str] = ""
     """The same where the data are categories, of which samplers know the numbers alone; empty for no other."""
-    needs: ClassVar[frozenset[str]]
-    """What of :mod:`samplers.needs` a target must give, and a sampler take."""
+    requires: ClassVar[frozenset[str]]
+    """What of :mod:`samplers.requirements` a target must give, and a sampler take."""
 
     estimate: ClassVar[Any] = staticmethod(exact)
     """The compiled function that kernels call for a gradient where :meth:`noise` has a batch size."""

@@ -1,7 +1,7 @@
 """The gradient itself."""
 
 from samplers.gradients.base import Estimator
-from samplers.needs import FULL
+from samplers.requirements import FULL
 
 
 class Full(Estimator):
@@ -10,7 +10,7 @@ class Full(Estimator):
     key = "full"
     title = "Full"
     tex = r"\nabla\tilde U = \nabla U"
-    needs = frozenset({FULL})
+    requires = frozenset({FULL})
 
     def textbook_gradients(self, rng, target, theta, data, memory):
         return target.gradient_at(theta[None])

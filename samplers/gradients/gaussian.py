@@ -4,8 +4,8 @@ from math import sqrt
 
 from samplers.compile import jit
 from samplers.gradients.base import Estimator
-from samplers.needs import NOISE
 from samplers.parameters import Real
+from samplers.requirements import NOISE
 
 
 class Gaussian(Estimator):
@@ -14,7 +14,7 @@ class Gaussian(Estimator):
     key = "gaussian"
     title = "Noisy"
     tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I)"
-    needs = frozenset({NOISE})
+    requires = frozenset({NOISE})
 
     variance = Real(4.0, bounds=(1e-3, 1e5), log=True, tex="V", label="Noise variance V",
                     doc="The variance of the noise added to each component of the gradient. A minibatch makes such noise; here its size is yours to choose.")  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 
 from samplers.compile import jit
 from samplers.gradients.gaussian import Gaussian
-from samplers.needs import KNOWN, NOISE
+from samplers.requirements import KNOWN, NOISE
 
 
 class GaussianCorrected(Gaussian):
@@ -13,7 +13,7 @@ class GaussianCorrected(Gaussian):
     key = "gaussian_corrected"
     title = "Noisy, B̂ subtracted"
     tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I),\quad \hat B = V"
-    needs = frozenset({NOISE, KNOWN})
+    requires = frozenset({NOISE, KNOWN})
 
     def noise(self) -> jit.Noise:
         return jit.Noise(variance=self.variance, correction=self.variance)

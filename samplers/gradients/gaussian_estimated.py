@@ -4,8 +4,8 @@ import numpy as np
 
 from samplers.compile import jit
 from samplers.gradients.gaussian import Gaussian
-from samplers.needs import KNOWN, NOISE, REDRAWN
 from samplers.parameters import Count
+from samplers.requirements import KNOWN, NOISE, REDRAWN
 
 
 class GaussianEstimated(Gaussian):
@@ -17,7 +17,7 @@ class GaussianEstimated(Gaussian):
     key = "gaussian_estimated"
     title = "Noisy, B̂ estimated"
     tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I),\quad \hat B = V \chi^2_{n-1}/(n-1)"
-    needs = frozenset({NOISE, KNOWN, REDRAWN})
+    requires = frozenset({NOISE, KNOWN, REDRAWN})
 
     sample_size = Count(10, bounds=(2, 10_000), log=True, tex="n", label="Draws n behind B̂",
                        doc="The gradient is the mean of so many draws, and B̂ comes from their spread. Few draws make a B̂ that jumps about.")  # fmt: skip

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from samplers import textbook
 from samplers.compile import jit
 from samplers.gradients.base import Estimator
-from samplers.needs import BATCH
 from samplers.parameters import Count, Flag, SpecError
+from samplers.requirements import BATCH
 from samplers.targets.base import Target
 
 
@@ -91,7 +91,7 @@ class Minibatch(Batches):
     title = "Minibatch"
     tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i"
     tex_of_categories = r"\hat N_j = \tfrac{N}{n} \textstyle\sum_{i\in S} z_{ij}"
-    needs = frozenset({BATCH})
+    requires = frozenset({BATCH})
 
     replacement = Flag(
         True,

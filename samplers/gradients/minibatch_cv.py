@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from samplers import textbook
 from samplers.compile import jit
 from samplers.gradients.minibatch import Minibatch, choose
-from samplers.needs import BATCH, MODE
+from samplers.requirements import BATCH, MODE
 from samplers.targets.base import Target
 
 # The packed parameters: n, whether with replacement, θ̂ and ∇U(θ̂).
@@ -56,7 +56,7 @@ class MinibatchCV(Minibatch):
     key = "minibatch_cv"
     title = "Minibatch, control variates"
     tex = r"\nabla\tilde U = \nabla U(\hat\theta) + \tfrac{N}{n}\textstyle\sum_{i\in S}\bigl(\nabla u_i(\theta) - \nabla u_i(\hat\theta)\bigr)"
-    needs = frozenset({BATCH, MODE})
+    requires = frozenset({BATCH, MODE})
 
     estimate = estimate
 

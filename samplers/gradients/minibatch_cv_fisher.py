@@ -2,7 +2,7 @@
 
 from samplers.gradients.minibatch_cv import MinibatchCV
 from samplers.gradients.minibatch_fisher import MinibatchFisher
-from samplers.needs import BATCH, MODE, SPREAD
+from samplers.requirements import BATCH, MODE, SPREAD
 
 
 class MinibatchCVFisher(MinibatchCV, MinibatchFisher):
@@ -14,4 +14,4 @@ class MinibatchCVFisher(MinibatchCV, MinibatchFisher):
     key = "minibatch_cv_fisher"
     title = "Control variates, V estimated"
     tex = r"\nabla\tilde U = \nabla U(\hat\theta) + \tfrac{N}{n}\textstyle\sum_{i\in S}\delta_i,\quad \delta_i = \nabla u_i(\theta) - \nabla u_i(\hat\theta),\quad V = \tfrac{N^2}{n}\operatorname{Cov}_S(\delta_i)"
-    needs = frozenset({BATCH, MODE, SPREAD})
+    requires = frozenset({BATCH, MODE, SPREAD})

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from samplers.compile import jit
 from samplers.gradients.minibatch import Batches, average
-from samplers.needs import BATCH, MEMORY
+from samplers.requirements import BATCH, MEMORY
 from samplers.targets.base import Target
 
 # A chain's memory: how many of its order it has taken, and that order of the data.
@@ -36,7 +36,7 @@ class MinibatchEpochs(Batches):
     key = "minibatch_epochs"
     title = "Minibatch, reshuffled epochs"
     tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S_t}\nabla u_i,\quad S_1 \cup \dots \cup S_{N/n} = \{1, \dots, N\}"
-    needs = frozenset({BATCH, MEMORY})
+    requires = frozenset({BATCH, MEMORY})
     estimate = estimate
 
     def first_memory(self, target: Target) -> NDArray[np.float64]:

@@ -4,8 +4,8 @@ import numpy as np
 
 from samplers.compile import jit
 from samplers.gradients.minibatch import Minibatch
-from samplers.needs import BATCH, SPREAD
 from samplers.parameters import SpecError
+from samplers.requirements import BATCH, SPREAD
 from samplers.targets.base import Target
 
 
@@ -18,7 +18,7 @@ class MinibatchFisher(Minibatch):
     key = "minibatch_fisher"
     title = "Minibatch, V estimated"
     tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i,\quad V = \tfrac{N^2}{n}\operatorname{Cov}_S(\nabla u_i)"
-    needs = frozenset({BATCH, SPREAD})
+    requires = frozenset({BATCH, SPREAD})
 
     def noise(self) -> jit.Noise:
         return super().noise()._replace(estimated=True)

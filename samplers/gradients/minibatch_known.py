@@ -4,8 +4,8 @@ import numpy as np
 
 from samplers.compile import jit
 from samplers.gradients.minibatch import Minibatch
-from samplers.needs import BATCH, KNOWN
 from samplers.parameters import Real
+from samplers.requirements import BATCH, KNOWN
 
 
 class MinibatchKnown(Minibatch):
@@ -18,7 +18,7 @@ class MinibatchKnown(Minibatch):
     key = "minibatch_known"
     title = "Minibatch, V known"
     tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i,\quad \hat B = V I"
-    needs = frozenset({BATCH, KNOWN})
+    requires = frozenset({BATCH, KNOWN})
 
     variance = Real(5700.0, bounds=(1e-3, 1e7), log=True, tex="V", label="Known variance V",
                     doc="What the sampler takes the variance of the minibatch's noise for, in each direction. Too small, and the chain is too hot; too large, and it is too cold.")  # fmt: skip

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from samplers import textbook
 from samplers.compile import jit
 from samplers.gradients.minibatch import Minibatch, choose
-from samplers.needs import BATCH, MEMORY
+from samplers.requirements import BATCH, MEMORY
 from samplers.targets.base import Target
 
 # A chain's memory: whether there is a table yet, the mean of its rows, and a row for each datum.
@@ -53,7 +53,7 @@ class MinibatchSAGA(Minibatch):
     key = "minibatch_saga"
     title = "Minibatch, SAGA"
     tex = r"\nabla\tilde U = \bar g + \tfrac{N}{n}\textstyle\sum_{i\in S}\bigl(\nabla u_i(\theta) - g_i\bigr),\quad g_i \leftarrow \nabla u_i(\theta)\ \text{for } i \in S"
-    needs = frozenset({BATCH, MEMORY})
+    requires = frozenset({BATCH, MEMORY})
     estimate = estimate
 
     def first_memory(self, target: Target) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from samplers.gradients.minibatch_fisher import MinibatchFisher
 from samplers.gradients.minibatch_saga import MinibatchSAGA
-from samplers.needs import BATCH, MEMORY, SPREAD
+from samplers.requirements import BATCH, MEMORY, SPREAD
 
 
 class MinibatchSAGAFisher(MinibatchSAGA, MinibatchFisher):
@@ -15,4 +15,4 @@ class MinibatchSAGAFisher(MinibatchSAGA, MinibatchFisher):
     key = "minibatch_saga_fisher"
     title = "SAGA, V estimated"
     tex = r"\nabla\tilde U = \bar g + \tfrac{N}{n}\textstyle\sum_{i\in S}\delta_i,\quad \delta_i = \nabla u_i(\theta) - g_i,\quad V = \tfrac{N^2}{n}\operatorname{Cov}_S(\delta_i)"
-    needs = frozenset({BATCH, MEMORY, SPREAD})
+    requires = frozenset({BATCH, MEMORY, SPREAD})

@@ -7,8 +7,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.gradients.minibatch import Minibatch
 from samplers.gradients.minibatch_cv import vary
-from samplers.needs import BATCH, MEMORY
 from samplers.parameters import Count
+from samplers.requirements import BATCH, MEMORY
 from samplers.targets.base import Target
 
 # The packed parameters: n, whether with replacement, how many gradients an anchor serves. A chain's memory: for how
@@ -43,7 +43,7 @@ class MinibatchSVRG(Minibatch):
     key = "minibatch_svrg"
     title = "Minibatch, SVRG"
     tex = r"\nabla\tilde U = \nabla U(\tilde\theta) + \tfrac{N}{n}\textstyle\sum_{i\in S}\bigl(\nabla u_i(\theta) - \nabla u_i(\tilde\theta)\bigr)"
-    needs = frozenset({BATCH, MEMORY})
+    requires = frozenset({BATCH, MEMORY})
 
     period = Count(
         50,

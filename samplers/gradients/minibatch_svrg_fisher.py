@@ -2,7 +2,7 @@
 
 from samplers.gradients.minibatch_fisher import MinibatchFisher
 from samplers.gradients.minibatch_svrg import MinibatchSVRG
-from samplers.needs import BATCH, MEMORY, SPREAD
+from samplers.requirements import BATCH, MEMORY, SPREAD
 
 
 class MinibatchSVRGFisher(MinibatchSVRG, MinibatchFisher):
@@ -15,4 +15,4 @@ class MinibatchSVRGFisher(MinibatchSVRG, MinibatchFisher):
     key = "minibatch_svrg_fisher"
     title = "SVRG, V estimated"
     tex = r"\nabla\tilde U = \nabla U(\tilde\theta) + \tfrac{N}{n}\textstyle\sum_{i\in S}\delta_i,\quad \delta_i = \nabla u_i(\theta) - \nabla u_i(\tilde\theta),\quad V = \tfrac{N^2}{n}\operatorname{Cov}_S(\delta_i)"
-    needs = frozenset({BATCH, MEMORY, SPREAD})
+    requires = frozenset({BATCH, MEMORY, SPREAD})

@@ -9,8 +9,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import KEPT, Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.needs import BATCH, FULL, MEMORY, MODE, NOISE
 from samplers.parameters import Real
+from samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
 from samplers.targets.base import Target
 
 
@@ -76,7 +76,7 @@ class BAOAB(Sampler):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "BAOAB splitting"
     source = "Leimkuhler & Matthews 2013"
-    takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
+    accepts = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     gradient_age = 0
     moving = True
     momentum = KEPT

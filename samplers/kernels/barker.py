@@ -8,8 +8,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.metropolis import accepts
-from samplers.needs import FULL
 from samplers.parameters import Real
+from samplers.requirements import FULL
 
 
 @jit.helper
@@ -68,7 +68,7 @@ class Barker(Sampler):
     curl = "Q = 0"
     integrator = "None: a skewed proposal and an accept step"
     source = "Livingstone & Zanella 2022"
-    takes = frozenset({FULL})
+    accepts = frozenset({FULL})
     moving = True
     gradient_age = 0
     first_stride = 2.0

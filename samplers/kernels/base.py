@@ -16,8 +16,8 @@ from samplers.compile import jit
 from samplers.expressions.native import Loop
 from samplers.gradients import GRADIENTS, Estimator
 from samplers.manifolds import Manifold
-from samplers.needs import BATCH, FULL
 from samplers.parameters import Value, check_all, declared
+from samplers.requirements import BATCH, FULL
 from samplers.targets.base import LINE, FirstSteps, Target
 
 NO_MOMENTUM, KEPT, AFRESH = "", "kept", "afresh"
@@ -31,7 +31,7 @@ def same_for_all(rng, position, auxiliary, model, params):
 
 def in_batches(gradient: str) -> bool:
     """Whether the estimator of that key takes minibatches; it may be the key of none."""
-    return gradient in GRADIENTS and BATCH in GRADIENTS[gradient].needs
+    return gradient in GRADIENTS and BATCH in GRADIENTS[gradient].requires
 
 
 class Sampler(param.Parameterized):
@@ -54,7 +54,7 @@ class Sampler(param.Parameterized):
     """The state spaces it can move in."""
     geometries: ClassVar[tuple[type[Manifold], ...]] = (Manifold,)
     """The manifolds it can move on: all, where it only follows geodesics."""
-    takes: ClassVar[frozenset[str]] = frozenset({FULL})
+    accepts: ClassVar[frozenset[str]] = frozenset({FULL})
     """What estimators of the gradient may need, for it to make room for."""
     most_coordinates: ClassVar[int | None] = None
     """The most that θ may have; None for any number."""
@@ -120,7 +120,7 @@ class Sampler(param.Parameterized):
         return 0
 
     @classmethod
-    def accepts(cls, target: type[Target]) -> bool:
+    def fits(cls, target: type[Target]) -> bool:
         """Whether the sampler can have this target, with some of its settings."""
         dim: Any = target.dim
         return (
@@ -147,8 +147,8 @@ class Sampler(param.Parameterized):
     @classmethod
     def gradients_for(cls, target: type[Target]) -> frozenset[str]:
         """The gradient estimators that fit both."""
-        both = cls.takes & target.gives
-        return frozenset(key for key, estimator in GRADIENTS.items() if estimator.needs <= both)
+        both = cls.accepts & target.provides
+        return frozenset(key for key, estimator in GRADIENTS.items() if estimator.requires <= both)
 
     @classmethod
     def stride_with(cls, gradient: str) -> float:

@@ -5,8 +5,8 @@ from math import expm1
 from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
-from samplers.needs import FULL
 from samplers.parameters import Real
+from samplers.requirements import FULL
 from samplers.targets.base import POSITIVE, SIMPLEX
 
 
@@ -62,7 +62,7 @@ class CIR(Sampler):
     integrator = "Exact transition"
     source = "Cox, Ingersoll & Ross 1985; Baker et al. 2018, eq (2.2)"
     supports = frozenset({POSITIVE, SIMPLEX})
-    takes = frozenset({FULL})
+    accepts = frozenset({FULL})
     process = "cir"
     gradient_age = None
     advance = advance

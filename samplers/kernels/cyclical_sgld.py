@@ -9,8 +9,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import batch_kicks, kicks, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Count, Real
+from samplers.requirements import STOCHASTIC
 from samplers.targets.base import Target
 
 
@@ -63,7 +63,7 @@ class CyclicalSGLD(Sampler):
     curl = "Q = 0"
     integrator = "Euler–Maruyama with a cyclical step size"
     source = "Zhang et al. 2020"
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     # The mean step is a half of the largest.
     first_stride = 4.0
     advance = advance

@@ -2,7 +2,7 @@
 
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
-from samplers.needs import FULL
+from samplers.requirements import FULL
 from samplers.targets.base import LINE, MANIFOLD, POSITIVE, SIMPLEX
 
 
@@ -27,7 +27,7 @@ class Exact(Sampler):
     integrator = "None: independent draws"
     source = "The target's own exact sampler"
     supports = frozenset({LINE, POSITIVE, SIMPLEX, MANIFOLD})
-    takes = frozenset({FULL})
+    accepts = frozenset({FULL})
     gradient_age = None
     advance = advance
 

@@ -6,8 +6,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
+from samplers.requirements import STOCHASTIC
 from samplers.targets.base import MANIFOLD
 
 
@@ -53,7 +53,7 @@ class GeodesicSGLD(Sampler):
     integrator = "Euler–Maruyama along geodesics"
     source = "Welling & Teh 2011, in the angle; compared with in Liu, Zhu & Song 2016, section 5.1"
     supports = frozenset({MANIFOLD})
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     first_stride = 2.0
     advance = advance
 

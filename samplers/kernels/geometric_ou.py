@@ -6,8 +6,8 @@ import numpy as np
 
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
-from samplers.needs import FULL
 from samplers.parameters import Real
+from samplers.requirements import FULL
 from samplers.targets.base import POSITIVE
 
 
@@ -39,7 +39,7 @@ class GeometricOU(Sampler):
     integrator = "Exact transition"
     source = "Baker et al. 2018, section 2.3, corrected"
     supports = frozenset({POSITIVE})
-    takes = frozenset({FULL})
+    accepts = frozenset({FULL})
     process = "geometric_ou"
     gradient_age = None
     advance = advance

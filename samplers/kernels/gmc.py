@@ -6,8 +6,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import AFRESH, Sampler
 from samplers.kernels.metropolis import ACCEPT, accepts
-from samplers.needs import FULL
 from samplers.parameters import Count, Flag, Real
+from samplers.requirements import FULL
 from samplers.targets.base import MANIFOLD
 
 
@@ -84,7 +84,7 @@ class GMC(Sampler):
     integrator = "Geodesic leapfrog, accept step optional"
     source = "Byrne & Girolami 2013; Liu, Zhu & Song 2016, section 2"
     supports = frozenset({MANIFOLD})
-    takes = frozenset({FULL})
+    accepts = frozenset({FULL})
     gradient_age = None
     moving = True
     momentum = AFRESH

@@ -7,8 +7,8 @@ import numpy as np
 from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.kicks import Moving, batch_kicks, kicks, scales, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Flag, Real
+from samplers.requirements import STOCHASTIC
 from samplers.targets.base import LINE, MANIFOLD
 
 
@@ -84,7 +84,7 @@ class GSGNHT(Moving):
     integrator = "ABOBA splitting along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, the signs of Q corrected"
     supports = frozenset({LINE, MANIFOLD})
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     gradient_age = None
     thermostat = True
     advance = advance

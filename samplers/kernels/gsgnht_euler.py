@@ -5,8 +5,8 @@ import numpy as np
 from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.kicks import MovingByEuler, batch_kicks, kicks, scales, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
+from samplers.requirements import STOCHASTIC
 from samplers.targets.base import MANIFOLD
 
 
@@ -67,7 +67,7 @@ class GSGNHTEuler(MovingByEuler):
     integrator = "Explicit Euler along geodesics, with a thermostat"
     source = "Liu, Zhu & Song 2016, section 3.2, at first order"
     supports = frozenset({MANIFOLD})
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     thermostat = True
     advance = advance
 

@@ -9,8 +9,8 @@ from samplers.compile import jit
 from samplers.kernels.base import AFRESH, Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
 from samplers.kernels.metropolis import ACCEPT, accepts
-from samplers.needs import BATCH, FULL, MODE, NOISE
 from samplers.parameters import Count, Flag, Real
+from samplers.requirements import BATCH, FULL, MODE, NOISE
 
 
 @jit.helper
@@ -92,7 +92,7 @@ class HMC(Sampler):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Leapfrog, accept step optional"
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
-    takes = frozenset({FULL, NOISE, BATCH, MODE})
+    accepts = frozenset({FULL, NOISE, BATCH, MODE})
     gradient_age = None
     moving = True
     momentum = AFRESH

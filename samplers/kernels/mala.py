@@ -8,8 +8,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.metropolis import accepts
-from samplers.needs import FULL
 from samplers.parameters import Real
+from samplers.requirements import FULL
 
 
 @jit.kernel
@@ -61,7 +61,7 @@ class MALA(Sampler):
     curl = "Q = 0"
     integrator = "Euler–Maruyama with an accept step"
     source = "Roberts & Tweedie 1996"
-    takes = frozenset({FULL})
+    accepts = frozenset({FULL})
     gradient_age = 0
     first_stride = 4.0
     advance = advance

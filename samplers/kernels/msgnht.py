@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.kicks import Moving, batch_kicks, kicks, scales, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
+from samplers.requirements import STOCHASTIC
 from samplers.targets.base import Target
 
 
@@ -78,7 +78,7 @@ class MSGNHT(Moving):
     curl = r"Q = \begin{pmatrix}0&-I&0\\I&0&\operatorname{diag} r\\0&-\operatorname{diag} r&0\end{pmatrix}"
     integrator = "ABOBA splitting, a thermostat for each coordinate"
     source = "Ding et al. 2014, section 3; Chen, Ding & Carin 2015"
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     gradient_age = None
     thermostat = True
     advance = advance

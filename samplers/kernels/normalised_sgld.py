@@ -9,8 +9,8 @@ from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
 from samplers.manifolds import Sphere, Spheres
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
+from samplers.requirements import STOCHASTIC
 from samplers.targets.base import MANIFOLD
 
 
@@ -76,7 +76,7 @@ class NormalisedSGLD(Sampler):
     integrator = "Euler–Maruyama, then normalise"
     source = "The naive comparison"
     supports, geometries = frozenset({MANIFOLD}), (Sphere, Spheres)
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     advance = advance
 
     step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -7,8 +7,8 @@ import numpy as np
 
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
-from samplers.needs import FULL
 from samplers.parameters import Count, Real
+from samplers.requirements import FULL
 
 _DIVERGED = 1000.0
 """An energy so far above that of the start has no weight, and the trajectory cannot be trusted. Nor can it where the
@@ -114,7 +114,7 @@ class NUTS(Sampler):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Leapfrog, a trajectory without a turn"
     source = "Hoffman & Gelman 2014; Betancourt 2017, appendix A"
-    takes = frozenset({FULL})
+    accepts = frozenset({FULL})
     gradient_age = 0
     moving = True
     advance = advance

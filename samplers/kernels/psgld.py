@@ -9,8 +9,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.needs import BATCH, FULL, MEMORY, MODE, NOISE
 from samplers.parameters import Flag, Real, Value
+from samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
 from samplers.targets.base import FirstSteps, Target
 
 
@@ -112,7 +112,7 @@ class PSGLD(Sampler):
     curl = "Q = 0"
     integrator = "Euler–Maruyama"
     source = "Li, Chen, Carlson & Carin 2016"
-    takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
+    accepts = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     first_stride = 2.0
     advance, start = advance, start
 

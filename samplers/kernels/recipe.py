@@ -16,10 +16,10 @@ from samplers.expressions.native import Loop, call
 from samplers.expressions.program import Op
 from samplers.kernels.base import KEPT, NO_MOMENTUM, Sampler
 from samplers.kernels.kicks import add_noise, shorten
-from samplers.needs import REDRAWN, STOCHASTIC
 from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
 from samplers.recipe.flow import shown, values_at
 from samplers.recipe.recipe import ENERGY, KINDS, MAX_DIM, MAX_REFRESH, THETA, Layout, Recipe
+from samplers.requirements import REDRAWN, STOCHASTIC
 from samplers.targets.base import LINE, POSITIVE, Array, ByTarget, Target
 
 # Indices in the packed parameters.
@@ -332,7 +332,7 @@ class RecipeSampler(Sampler):
     integrator = "Euler–Maruyama or semi-implicit Euler"
     source = "Ma, Chen & Fox 2015, eqs (3) and (9), the sign of Γ corrected"
     supports = frozenset({LINE, POSITIVE})
-    takes = STOCHASTIC | {REDRAWN}
+    accepts = STOCHASTIC | {REDRAWN}
     most_coordinates = MAX_DIM
     first_stride = 2.0
     advance, start = advance, start

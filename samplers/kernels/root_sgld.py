@@ -8,8 +8,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.minibatch import estimate_counts
-from samplers.needs import BATCH, FULL
 from samplers.parameters import Real
+from samplers.requirements import BATCH, FULL
 from samplers.targets.base import POSITIVE, SIMPLEX
 
 
@@ -53,7 +53,7 @@ class RootSGLD(Sampler):
     integrator = "Euler–Maruyama of 2√θ, with reflection"
     source = "Baker et al. 2018, Theorem 2.1"
     supports = frozenset({POSITIVE, SIMPLEX})
-    takes = frozenset({FULL, BATCH})
+    accepts = frozenset({FULL, BATCH})
     advance = advance
 
     step_size = Real(0.0025, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="Step size ε",

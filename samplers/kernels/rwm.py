@@ -6,8 +6,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.metropolis import accepts
-from samplers.needs import FULL
 from samplers.parameters import Real
+from samplers.requirements import FULL
 
 
 @jit.kernel
@@ -50,7 +50,7 @@ class RWM(Sampler):
     curl = r"\text{none}"
     integrator = "None: a proposal and an accept step"
     source = "Metropolis et al. 1953"
-    takes = frozenset({FULL})
+    accepts = frozenset({FULL})
     moving = True
     gradient_age = None
     first_stride = 2.0

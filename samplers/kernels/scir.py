@@ -11,8 +11,8 @@ from samplers.gradients.minibatch_cv import anchor_of
 from samplers.kernels.base import Sampler
 from samplers.kernels.cir import scale_and_rate, transition
 from samplers.kernels.minibatch import estimate_counts
-from samplers.needs import BATCH, MODE
 from samplers.parameters import Real, Value
+from samplers.requirements import BATCH, MODE
 from samplers.targets.base import SIMPLEX
 
 
@@ -62,7 +62,7 @@ class SCIR(Sampler):
     integrator = "Exact transition"
     source = "Baker et al. 2018, Algorithm 1"
     supports = frozenset({SIMPLEX})
-    takes = frozenset({BATCH, MODE})
+    accepts = frozenset({BATCH, MODE})
     process = "cir"
     gradient_age = None
     advance = advance
@@ -75,7 +75,7 @@ class SCIR(Sampler):
 
     @classmethod
     def update_by(cls, gradient: type[Estimator], values: Mapping[str, Value]) -> str:
-        varied = r" - \tfrac{\theta_t}{\hat\theta}(\hat N - N)" if MODE in gradient.needs else ""
+        varied = r" - \tfrac{\theta_t}{\hat\theta}(\hat N - N)" if MODE in gradient.requires else ""
         return cls.update + varied
 
     parts = {

@@ -8,8 +8,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.needs import BATCH, FULL, MEMORY, MODE, NOISE
 from samplers.parameters import Real
+from samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
 from samplers.targets.base import FirstSteps
 
 
@@ -59,7 +59,7 @@ class StochasticBarker(Sampler):
     curl = "Q = 0"
     integrator = "A skewed move, without an accept step"
     source = "Mauri & Zanella 2024"
-    takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
+    accepts = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     first_stride = 2.0
     advance = advance
 

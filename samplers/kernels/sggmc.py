@@ -7,8 +7,8 @@ import numpy as np
 from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.kicks import Moving, batch_kicks, kicks, scales, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
+from samplers.requirements import STOCHASTIC
 from samplers.targets.base import LINE, MANIFOLD
 
 
@@ -67,7 +67,7 @@ class SGGMC(Moving):
     integrator = "ABOBA splitting along geodesics"
     source = "Liu, Zhu & Song 2016, eqs (5)–(8)"
     supports = frozenset({LINE, MANIFOLD})
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     gradient_age = None
     advance = advance
 

@@ -5,8 +5,8 @@ import numpy as np
 from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.kicks import MovingByEuler, batch_kicks, kicks, scales, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
+from samplers.requirements import STOCHASTIC
 from samplers.targets.base import MANIFOLD
 
 
@@ -63,7 +63,7 @@ class SGGMCEuler(MovingByEuler):
     integrator = "Explicit Euler along geodesics"
     source = "Liu, Zhu & Song 2016, eq (5), at first order"
     supports = frozenset({MANIFOLD})
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     advance = advance
 
     step_size = Real(0.005, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",

@@ -8,8 +8,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import KEPT, Sampler
 from samplers.kernels.kicks import add_noise, batch_kicks, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
+from samplers.requirements import STOCHASTIC
 
 
 @jit.helper
@@ -70,7 +70,7 @@ class SGHMC(Sampler):
     diffusion = r"D = \begin{pmatrix}0&0\\0&C\end{pmatrix}"
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Semi-implicit Euler"
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     gradient_age = 0
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
     moving = True

@@ -8,8 +8,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import add_noise, batch_kicks, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
+from samplers.requirements import STOCHASTIC
 
 
 @jit.helper
@@ -67,7 +67,7 @@ class SGLD(Sampler):
     diffusion = "D = I"
     curl = "Q = 0"
     integrator = "Euler–Maruyama"
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     source = "Welling & Teh 2011; Ma, Chen & Fox 2015, eq (13)"
     first_stride = 2.0
     advance = advance

@@ -8,8 +8,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.minibatch import estimate_counts
-from samplers.needs import BATCH, FULL
 from samplers.parameters import Real
+from samplers.requirements import BATCH, FULL
 from samplers.targets.base import POSITIVE, SIMPLEX
 
 
@@ -57,7 +57,7 @@ class SGRLD(Sampler):
     integrator = "Euler–Maruyama with reflection"
     source = "Patterson & Teh 2013; Baker et al. 2018, section 1.2"
     supports = frozenset({POSITIVE, SIMPLEX})
-    takes = frozenset({FULL, BATCH})
+    accepts = frozenset({FULL, BATCH})
     known_bias = "Near 0 its Euler steps have a large bias; the lesson Boundary measures it."
     advance = advance
 

@@ -9,8 +9,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.needs import BATCH, FULL, MEMORY, MODE, NOISE
 from samplers.parameters import Real
+from samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
 from samplers.targets.base import Target
 
 _ONE_PLACE = 1e-9
@@ -100,7 +100,7 @@ class SVGD(Sampler):
     curl = "Q = 0"
     integrator = "Euler, all particles at once"
     source = "Liu & Wang 2016, Algorithm 1"
-    takes = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
+    accepts = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     interacting = True
     first_chains = 50
     # Without noise a step has no heat.

@@ -21,8 +21,8 @@ from scipy.linalg import solve_triangular
 from samplers.compile import jit
 from samplers.expressions.native import Loop
 from samplers.manifolds import Euclidean, Manifold
-from samplers.needs import ADDED
 from samplers.parameters import SpecError, Value, check_all, declared
+from samplers.requirements import ADDED
 
 Array = NDArray[np.float64]
 Key = TypeVar("Key")
@@ -234,7 +234,7 @@ class Target(param.ParameterizedABC):
     support: ClassVar[str] = LINE
     geometry: ClassVar[type[Manifold]] = Euclidean
     """What kind of manifold θ moves on; :attr:`manifold` is the one itself."""
-    gives: ClassVar[frozenset[str]] = ADDED
+    provides: ClassVar[frozenset[str]] = ADDED
     """What estimators of its gradient can have of it."""
     exact_law: ClassVar[bool] = True
     """Whether the answers are exact but for rounding; else :attr:`uncertainty` says how far off they may be."""

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, FirstSteps, Fit
 from samplers.targets.long_run import LongRun, draw_kept
 
@@ -114,7 +114,7 @@ class CurveNetwork(LongRun):
     title = "Neural network on a curve with a gap"
     tex = r"U(\theta) = \frac{1}{2\sigma^2}\sum_{i=1}^{N}\Bigl(y_i - c - \tfrac{1.5}{\sqrt H}\sum_{h=1}^{H} v_h\tanh\bigl(2(w_h x_i + b_h)\bigr)\Bigr)^2 + \tfrac12\lVert\theta\rVert^2"
     source = "Neal 1996, Bayesian Learning for Neural Networks, chapter 2"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     potential, gradient, batch, draw, observe = potential, gradient, batch, draw, observe
 
     hidden = Count(10, bounds=(2, 20), tex="H", label="Hidden units H", doc="How many there are: θ has 3H + 1 coordinates.")  # fmt: skip

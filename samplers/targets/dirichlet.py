@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from samplers.compile import jit
-from samplers.needs import BATCH, FULL, MODE
 from samplers.parameters import Count, CountVector, Real, SpecError
+from samplers.requirements import BATCH, FULL, MODE
 from samplers.targets.base import SIMPLEX, Array, Column, Target, subscript
 from samplers.targets.ranges import TINY, log_range
 
@@ -76,7 +76,7 @@ class Dirichlet(Target):
 
     tex = r"U(\theta) = \sum_j \theta_j - (\alpha-1)\log\theta_j - N_j \log\omega_j,\quad \omega_j = \theta_j / \textstyle\sum_l\theta_l"
     support = SIMPLEX
-    gives = frozenset({FULL, BATCH, MODE})
+    provides = frozenset({FULL, BATCH, MODE})
     process = "cir"
     potential, gradient, draw, observe = potential, gradient, draw, observe_simplex
 

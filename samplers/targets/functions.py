@@ -7,8 +7,8 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from samplers.compile import jit
-from samplers.needs import ADDED, DATA, MODE
 from samplers.parameters import SpecError
+from samplers.requirements import ADDED, DATA, MODE
 from samplers.targets.base import subscript
 from samplers.targets.climbed import Climbed
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import special, stats
 
 from samplers.compile import jit
-from samplers.needs import FULL
 from samplers.parameters import Real
+from samplers.requirements import FULL
 from samplers.targets.base import POSITIVE, Array, Column, Target
 from samplers.targets.ranges import TINY, log_range
 
@@ -40,7 +40,7 @@ class Gamma(Target):
     tex = r"U(\theta) = \theta - (a-1)\log\theta"
     source = "Baker et al. 2018, eq (2.1)"
     support = POSITIVE
-    gives = frozenset({FULL})
+    provides = frozenset({FULL})
     process = "cir"
     potential, gradient, draw = potential, gradient, draw
     dim = 1

@@ -12,8 +12,8 @@ from scipy import special
 from scipy.interpolate import CubicHermiteSpline
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
 from samplers.parameters import Real
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Target
 from samplers.targets.tables import table
 
@@ -114,7 +114,7 @@ class BayesianLasso(Target):
     title = "Bayesian lasso"
     tex = r"U(\theta) = \frac{1}{2\sigma^2}\sum_{i=1}^{N}\bigl(y_i - \theta\cdot x_i\bigr)^2 + \frac{\lambda}{\sigma}\sum_{j=1}^{10}|\theta_j|"
     source = "Park & Casella 2008; Smolyakov et al., eq (16); diabetes data of Efron et al. 2004, from scikit-learn"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     # The eigenvalues of XᵀX/σ² are from 8 to 3600, and ten of the 442 data make noise of V ≈ 40,000 in each direction.
     first_steps = FirstSteps(moving=0.01, batch=5e-4, friction=100.0, other=5e-5)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
 from samplers.targets.expectations import sum_products
 
@@ -78,7 +78,7 @@ class LinearRegression(Target):
     title = "Linear regression"
     tex = r"U(\theta) = \frac{1}{2\sigma^2}\sum_{i=1}^{N}\bigl(y_i - \theta\cdot x_i\bigr)^2 + \frac{\lVert\theta\rVert^2}{2\tau^2}"
     source = "The conjugate posterior; Welling & Teh 2011 for its minibatches"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 2
     # U″ is N(1 + ½)/σ² = 150 across the ridge, and ten of the 100 data make noise of V ≈ 1000 in each direction.

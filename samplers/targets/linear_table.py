@@ -8,8 +8,8 @@ import numpy as np
 from scipy import special
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
 from samplers.parameters import Flag, Real, Source
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, Column, FirstSteps, subscript
 from samplers.targets.own import OfTable, Table
 from samplers.targets.tables import table
@@ -112,7 +112,7 @@ class TableLinear(OfTable):
     title = "Linear regression, unknown scale"
     tex = r"U(\theta) = (N + d + 1)\lambda + \frac{e^{-2\lambda}}{2}\Bigl(\sum_{i=1}^{N}(y_i - \beta\cdot x_i)^2 + \frac{\lVert\beta\rVert^2}{\tau^2} + 1\Bigr),\quad \theta = (\beta, \lambda),\ \lambda = \log\sigma"
     source = "The normal–inverse-gamma posterior; data of Efron, Hastie, Johnstone & Tibshirani 2004, from scikit-learn"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     two_kinds = False
     built_in = {"diabetes": diabetes}
     potential, gradient, batch, draw = potential, gradient, batch, draw

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, Target
 
 # The packed parameters: 1/τ², how many data, and of each datum the row s_i x_i.
@@ -126,7 +126,7 @@ class Logistic(Target):
     A subclass has the rows s_i x_i, and says what is known of the distribution.
     """
 
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     potential, gradient, batch = potential, gradient, batch
     prior_sd: float
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Option, Real
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, FirstSteps, Fit
 from samplers.targets.plane import PROPOSAL, LogConcave, propose
 from samplers.targets.tables import table
@@ -89,7 +89,7 @@ class LogisticRegression(LogConcave):
     title = "Logistic regression"
     tex = r"U(\theta) = \sum_{i=1}^{N}\log\bigl(1 + e^{-s_i\,\theta\cdot x_i}\bigr) + \frac{\lVert\theta\rVert^2}{2\tau^2}"
     source = "Welling & Teh 2011, section 5.2; data of Street, Wolberg & Mangasarian 1993, from scikit-learn"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     # U″ at the mode is 6 with 100 data, of which ten make noise of V ≈ 50; with all of them 47, and V ≈ 3000.
     first_steps = FirstSteps(moving=0.05, batch=0.01, friction=5.0, other=2e-3)

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import special
 
 from samplers.compile import jit
-from samplers.needs import FULL
 from samplers.parameters import Real
+from samplers.requirements import FULL
 from samplers.targets.base import POSITIVE, Array, Column, Moment, Target
 
 
@@ -41,7 +41,7 @@ class LogNormal(Target):
     tex = r"U(\theta) = \log\theta + \frac{(\log\theta - \mu)^2}{2\sigma^2}"
     source = "Baker et al. 2018, section 2.3, corrected"
     support = POSITIVE
-    gives = frozenset({FULL})
+    provides = frozenset({FULL})
     process = "geometric_ou"
     potential, gradient, draw = potential, gradient, draw
     dim = 1

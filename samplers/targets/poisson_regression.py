@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
 from samplers.parameters import Option, Real
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, FirstSteps, Fit
 from samplers.targets.plane import PROPOSAL, LogConcave, propose
 from samplers.targets.tables import table
@@ -83,7 +83,7 @@ class PoissonRegression(LogConcave):
     title = "Poisson regression"
     tex = r"U(\theta) = \sum_{i=1}^{N}\bigl(e^{\eta_i} - y_i\,\eta_i\bigr) + \frac{\lVert\theta\rVert^2}{2\tau^2},\quad \eta_i = \theta_1 + \theta_2 x_i"
     source = "McCullagh & Nelder 1989, chapter 6; data of Linnerud, from scikit-learn"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     # U″ is Σy = 189 in the direction of θ₁, and ten of the 20 data make noise of V ≈ 1000.
     first_steps = FirstSteps(moving=0.02, batch=0.002, friction=20.0, other=2e-4)

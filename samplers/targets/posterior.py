@@ -16,8 +16,8 @@ from samplers.expressions.grammar import tokens
 from samplers.expressions.machine import program
 from samplers.expressions.native import Loop
 from samplers.expressions.program import postfix
-from samplers.needs import DATA, MODE
 from samplers.parameters import Formula, Option, Source, SpecError, Value
+from samplers.requirements import DATA, MODE
 from samplers.targets import newton
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Target, Tell, Whitening, subscript, unknown
 from samplers.targets.bounded import Bounded, declarations
@@ -70,7 +70,7 @@ class TypedPosterior(OfTable, Boxed):
     key = "posterior"
     title = "Typed posterior"
     source = "Typed by you"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     two_kinds = False
     watched = True
     built_in = {name: preset.table for name, preset in PRESETS.items()}
@@ -499,7 +499,7 @@ class Standardised(Target):
     """The distribution of z where θ = θ̂ + Lz has a typed posterior; near its mode, 0, it is like N(0, I)."""
 
     title = TypedPosterior.title
-    gives = TypedPosterior.gives
+    provides = TypedPosterior.provides
     potential, gradient, batch, draw = TypedPosterior.potential, TypedPosterior.gradient, TypedPosterior.batch, TypedPosterior.draw  # fmt: skip
 
     def __init__(self, of: TypedPosterior, whitening: Whitening):

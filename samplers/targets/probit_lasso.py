@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, FirstSteps, subscript
 from samplers.targets.lasso import coordinate_descent
 from samplers.targets.long_run import LongRun, draw_kept
@@ -85,7 +85,7 @@ class ProbitLasso(LongRun):
     title = "Probit lasso"
     tex = r"U(\theta) = -\sum_{i=1}^{N}\log\Phi\bigl(s_i\,\theta\cdot x_i\bigr) + \lambda\sum_{j=1}^{4}|\theta_j|"
     source = "Smolyakov et al., section 3.1; Albert & Chib 1993; Park & Casella 2008"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = len(MADE_WITH)
 

@@ -9,8 +9,8 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
 from samplers.parameters import Real
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, Column, Fit, Target
 from samplers.targets.quadrature import rule, rule_cdf
 
@@ -89,7 +89,7 @@ class StudentMean(Target):
     title = "Mean of a heavy-tailed sample"
     tex = r"U(\theta) = \frac{\nu+1}{2}\sum_{i=1}^{N}\log\Bigl(1 + \frac{(y_i - \theta)^2}{\nu s^2}\Bigr) + \frac{\theta^2}{2\tau^2}"
     source = "Box & Tiao 1973, section 3.2; data of Darwin 1876"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 1
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from samplers.compile import jit
-from samplers.needs import DATA, MODE
 from samplers.parameters import Count, Real
+from samplers.requirements import DATA, MODE
 from samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
 from samplers.targets.bfgs import bfgs
 from samplers.targets.expectations import sum_products
@@ -127,7 +127,7 @@ class TiedMeans(Target):
     title = "Mixture with tied means"
     tex = r"U(\theta) = -\sum_{i=1}^{N}\log\Bigl(e^{-(y_i - \theta_1)^2/2\sigma^2} + e^{-(y_i - \theta_1 - \theta_2)^2/2\sigma^2}\Bigr) + \frac{\theta_1^2}{20} + \frac{\theta_2^2}{2}"
     source = "Welling & Teh 2011, section 5.1"
-    gives = DATA | {MODE}
+    provides = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 2
     # U″ is up to N/σ² = 50, and ten of the 100 data make noise of V ≈ 300.

@@ -10,8 +10,8 @@ from scipy.interpolate import CubicSpline
 
 from samplers.compile import jit
 from samplers.manifolds import Manifold, Spheres
-from samplers.needs import DATA
 from samplers.parameters import Count, Real
+from samplers.requirements import DATA
 from samplers.targets.base import MANIFOLD, Array, Column, FirstSteps, Moment, Target
 from samplers.targets.expectations import sum_ordered, sum_products
 
@@ -127,7 +127,7 @@ class MisesPosterior(Target):
     )
     source = "Liu, Zhu & Song 2016, section 5.2, Fig 4"
     support, geometry = MANIFOLD, Spheres
-    gives = DATA
+    provides = DATA
     potential, gradient, batch, draw, observe = potential, gradient, batch, draw, observe_angles
     dim = 4
     # A minibatch of ten has a noise of V = 5700: from ε = 2/V = 3.5e-4 on it takes the place of all injected noise.

@@ -1106,7 +1106,7 @@ def test_a_method_that_blows_up_says_so_and_the_others_go_on():
 
 def test_every_method_is_offered_and_every_view_belongs_to_a_model():
     assert {key for model in MODELS for key in samplers_of(model)} == set(METHODS)
-    assert {view.needs for view in VIEWS.values()} == {BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES, *MODELS}
+    assert {view.requires for view in VIEWS.values()} == {BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES, *MODELS}
     assert isinstance(opened(), AppState)
 
 

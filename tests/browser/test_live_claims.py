@@ -289,7 +289,7 @@ def test_snapshots_are_those_of_the_labs_short_run():
         for step in lesson.steps
         if _is_live(step)
         for claim in step.claims
-        if claim.reduction is None and claim.make_measure().needs == MOMENTA
+        if claim.reduction is None and claim.make_measure().requires == MOMENTA
     ]
     lesson = find("circle", [])
     described = described_claim(lesson.steps[0], 4)

@@ -508,7 +508,7 @@ def fits(cls, given_lane):
         cls().check(given_lane.trace.spec)
     except SpecError:
         return False
-    return cls.needs != MOMENTA or given_lane.momenta is not None
+    return cls.requires != MOMENTA or given_lane.momenta is not None
 
 
 def test_every_measure_says_whether_it_has_an_error():
@@ -529,10 +529,10 @@ def test_every_measure_says_whether_it_has_an_error():
         found = of(key, given_lane)
         assert np.isfinite(found.value), key
         assert (found.error is not None) == cls.has_error, key
-        few = evidence(replace(given_lane.trace.spec, n_chains=FEWEST - 1), {DRAWS, cls.needs})
-        if cls.has_error and cls.needs != OWN_RUN and key not in ("tau", "cost", "probability"):
+        few = evidence(replace(given_lane.trace.spec, n_chains=FEWEST - 1), {DRAWS, cls.requires})
+        if cls.has_error and cls.requires != OWN_RUN and key not in ("tau", "cost", "probability"):
             assert of(key, few).error is None, key
-        if cls.needs == MOMENTA:
+        if cls.requires == MOMENTA:
             assert np.isnan(of(key, line).value), key
 
 
@@ -656,7 +656,7 @@ def test_the_live_mark_waits_and_then_agrees():
     assert found.result.passed
     assert not judge(elsewhere, about.goal, [Estimate(found.result.measured, 0.0)], full=True).passed
     with_draws = replace(about, measure=Choice("chain_ks", ()))
-    assert MEASURES["chain_ks"].needs != STATISTICS
+    assert MEASURES["chain_ks"].requires != STATISTICS
     assert about.live
     assert not with_draws.live
 

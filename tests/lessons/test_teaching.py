@@ -175,7 +175,7 @@ def off(place, spec, measure, lane, text):
     data = choice_data("measure", measure)
     made = MEASURES[data["key"]](**data["params"])
     spec = replace(spec, **SHORTER.get(place, {}))
-    first, *second = (measured(made, lane_of(place, spec, n, made.needs)) for n in np.atleast_1d(lane))
+    first, *second = (measured(made, lane_of(place, spec, n, made.requires)) for n in np.atleast_1d(lane))
     found = quantity("ratio", first, second[0] if second else None)
     if isinstance(text, tuple):
         low, high = map(float, text)

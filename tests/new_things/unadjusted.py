@@ -6,8 +6,8 @@ from samplers import textbook
 from samplers.compile import jit
 from samplers.kernels.base import Sampler
 from samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
-from samplers.needs import STOCHASTIC
 from samplers.parameters import Real
+from samplers.requirements import STOCHASTIC
 
 
 @jit.kernel
@@ -39,7 +39,7 @@ class Unadjusted(Sampler):
     curl = "Q = 0"
     integrator = "Euler–Maruyama"
     source = "Roberts & Tweedie 1996"
-    takes = STOCHASTIC
+    accepts = STOCHASTIC
     advance = advance
 
     step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε", doc="The time that one step advances.")  # fmt: skip

@@ -6,8 +6,8 @@ import numpy as np
 
 from samplers.compile import jit
 from samplers.gradients.base import Estimator
-from samplers.needs import KNOWN, NOISE
 from samplers.parameters import Real
+from samplers.requirements import KNOWN, NOISE
 
 
 @jit.estimate
@@ -24,7 +24,7 @@ class Uniform(Estimator):
     key = "uniform"
     title = "Uniform noise"
     tex = r"\nabla\tilde U = \nabla U + \mathcal U(-\sqrt{3V}, \sqrt{3V})"
-    needs = frozenset({NOISE, KNOWN})
+    requires = frozenset({NOISE, KNOWN})
 
     variance = Real(1.0, bounds=(1e-3, 10.0), log=True, tex="V", label="Noise variance V", doc="Of each component's noise.")  # fmt: skip
 

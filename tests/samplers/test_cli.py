@@ -507,7 +507,7 @@ def test_the_quick_benchmark_has_all_figures():
     data = json.loads(out)
     assert set(data) == {"machine", "samplers", "peers", "tokens", "requirements"}
     assert {"cpu_count", "python", "versions", "platform"} <= set(data["machine"])
-    fitting = {key for key, cls in SAMPLERS.items() if any(cls.accepts(t) for t in TARGETS.values())}
+    fitting = {key for key, cls in SAMPLERS.items() if any(cls.fits(t) for t in TARGETS.values())}
     assert {(x["sampler"], x["n_chains"]) for x in data["samplers"]} == {(key, n) for key in fitting for n in (1, 4)}
     for x in data["samplers"]:
         assert x["kernel"] > 0

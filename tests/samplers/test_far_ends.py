@@ -174,7 +174,7 @@ def with_energy(s, base, scale, offset=0.0, beyond=0.0, **params):
     return run
 
 
-FREE = [(s, base) for base in BASES for s, cls in SAMPLERS.items() if cls.accepts(TARGETS[base]) and cls.process is None and s != "exact" and "full" in cls.gradients_for(TARGETS[base])]  # fmt: skip
+FREE = [(s, base) for base in BASES for s, cls in SAMPLERS.items() if cls.fits(TARGETS[base]) and cls.process is None and s != "exact" and "full" in cls.gradients_for(TARGETS[base])]  # fmt: skip
 """Samplers that see nothing of a target but its energy and gradient."""
 ENERGIES = [(1e300, 0.0), (-1e300, 0.0), (1.0, 1e300), (1.0, -1e300), (1e-300, 0.0), (1e300, -1e300), (1e150, 0.0)]
 

@@ -29,7 +29,7 @@ class Adjacency(View):
     key = "adjacency"
     title = "Edge probabilities"
     hint = "nodes by community; grey: held out"
-    needs = "network"
+    requires = "network"
     every = 8
 
     def build(self) -> Any:

@@ -23,7 +23,7 @@ class Batch(View):
         "With a batch size of 0 the sampler tries several sizes, each for the same time, and keeps the cheapest. "
         "A point says what an independent draw costs with m data in a step: the time of a step times the autocorrelation time τ. The circle is the size that is kept."
     )
-    needs = BATCH_SIZES
+    requires = BATCH_SIZES
     every = 3
 
     def build(self) -> Any:

@@ -24,7 +24,7 @@ class ClusterPoints(View):
     key = "cluster_points"
     title = "Points and clusters"
     hint = "colour: cluster; ellipse: 90 % of its mass"
-    needs = "clusters"
+    requires = "clusters"
     tall = True
 
     def build(self) -> Any:

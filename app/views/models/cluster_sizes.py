@@ -21,7 +21,7 @@ class ClusterSizes(View):
     key = "cluster_sizes"
     title = "Sizes and sticks"
     hint = "share of the points in each; +: the sticks w"
-    needs = "clusters"
+    requires = "clusters"
     label: ClassVar[str] = "share of points"
     every = 3
 

@@ -19,7 +19,7 @@ class Covariance(View):
     key = "covariance"
     title = "Covariance of the columns"
     hint = "below: held-out log density of each"
-    needs = "factors"
+    requires = "factors"
     every = 6
 
     @classmethod

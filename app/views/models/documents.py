@@ -20,7 +20,7 @@ class Documents(View):
     key = "documents"
     title = "Documents by topic"
     hint = "a bar's parts are the document's topics"
-    needs = "topics"
+    requires = "topics"
 
     def build(self) -> Any:
         colours, model = self.scene.colours, self.scene.target

@@ -15,7 +15,7 @@ class Elbo(View):
     key = "elbo"
     title = "ELBO"
     hint = "the evidence lower bound; a sampler has none"
-    needs = BOUND
+    requires = BOUND
     every = 3
 
     def build(self) -> Any:

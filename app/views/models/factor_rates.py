@@ -22,7 +22,7 @@ class FactorRates(View):
     key = "factor_rates"
     title = "Factors in use"
     hint = "dots: share explained; rings: rate r"
-    needs = "factors"
+    requires = "factors"
     every = 3
 
     def build(self) -> Any:

@@ -76,7 +76,7 @@ class GraphView(View):
     key = "graph"
     title = "Network"
     hint = "colour: community; strong lines: likely edges; dashed: held out"
-    needs = "network"
+    requires = "network"
     tall = True
 
     @classmethod

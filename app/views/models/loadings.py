@@ -21,7 +21,7 @@ class Loadings(View):
     key = "loadings"
     title = "Loadings W"
     hint = "a row: a factor; colour: its weight in a column"
-    needs = "factors"
+    requires = "factors"
     every = 3
     tall = True
 

@@ -10,7 +10,7 @@ class MixtureSizes(ClusterSizes):
 
     key = "mixture_sizes"
     hint = "share of the documents in each; +: the sticks w"
-    needs = "mixture"
+    requires = "mixture"
     label = "share of documents"
 
     def captions(self, lanes: Frame) -> dict[str, str]:

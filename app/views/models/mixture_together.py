@@ -8,4 +8,4 @@ class MixtureTogether(Together):
 
     key = "mixture_together"
     hint = "share of steps two documents are in one cluster"
-    needs = "mixture"
+    requires = "mixture"

@@ -12,7 +12,7 @@ class MixtureWords(Words):
     key = "mixture_words"
     title = "Clusters and their words"
     hint = "with their shares; a bar: the word's probability"
-    needs = "mixture"
+    requires = "mixture"
     group, shares = "cluster", "shares"
 
     def n_groups(self) -> int:

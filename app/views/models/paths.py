@@ -46,7 +46,7 @@ class Paths(View):
     key = "paths"
     title = "Coefficients against λ"
     hint = "band: 5 to 95 %; dashed: lasso"
-    needs = "sparse"
+    requires = "sparse"
     tall = True
 
     @classmethod

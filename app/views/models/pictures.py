@@ -26,7 +26,7 @@ class Pictures(View):
     key = "pictures"
     title = "Topics as pictures"
     hint = "true topics are the rows and columns"
-    needs = "topics"
+    requires = "topics"
     every = 2
 
     @classmethod

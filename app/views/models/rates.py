@@ -22,7 +22,7 @@ class Rates(View):
     key = "rates"
     title = "Communities in use"
     hint = "edges that each explains, r Σ w w"
-    needs = "network"
+    requires = "network"
     every = 3
 
     def build(self) -> Any:

@@ -64,7 +64,7 @@ class Scores(View):
 
     key = "scores"
     title = "Held-out score"
-    needs = SCORES
+    requires = SCORES
 
     @classmethod
     def title_for(cls, experiment: Experiment) -> str:

@@ -21,7 +21,7 @@ class Sparsity(View):
     key = "sparsity"
     title = "Sparsity of φ"
     hint = "how small word probabilities get"
-    needs = "topics"
+    requires = "topics"
     every = 3
 
     def build(self) -> Any:

@@ -21,7 +21,7 @@ class SphericalGlobe(Globe):
     key = "spherical_globe"
     title = "Topics among the documents"
     hint = "arrows: topics; dots: documents"
-    needs = "spherical"
+    requires = "spherical"
     tall = True
 
     @classmethod

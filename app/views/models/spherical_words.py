@@ -8,4 +8,4 @@ class SphericalWords(Words):
 
     key = "spherical_words"
     hint = "with their shares; a bar: the word's weight, squared"
-    needs = "spherical"
+    requires = "spherical"

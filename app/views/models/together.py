@@ -17,7 +17,7 @@ class Together(View):
     key = "together"
     title = "Co-clustering"
     hint = "share of steps two points are in one cluster"
-    needs = "clusters"
+    requires = "clusters"
     every = 8
 
     def build(self) -> Any:

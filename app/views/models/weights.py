@@ -21,7 +21,7 @@ class Weights(View):
     key = "weights"
     title = "Weights w"
     hint = "a point: a node in a community; lowest: all below"
-    needs = "network"
+    requires = "network"
     every = 4
 
     def build(self) -> Any:

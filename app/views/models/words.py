@@ -29,7 +29,7 @@ class Words(View):
     key = "words"
     title = "Topics"
     hint = "with their shares of all words; a bar: the word's probability"
-    needs = "topics"
+    requires = "topics"
     tall = True
     group: ClassVar[str] = "topic"
     """What is shown, in the singular."""

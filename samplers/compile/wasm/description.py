@@ -24,7 +24,7 @@ from samplers.kernels import Sampler
 from samplers.kernels.base import KEPT
 from samplers.kernels.kicks import Moving
 from samplers.models.batch_size import scan_chain
-from samplers.needs import MODE
+from samplers.requirements import MODE
 from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
 from samplers.targets import expectations
 from samplers.targets.base import Target
@@ -229,7 +229,7 @@ def of_gradient(gradient: Estimator, target: Target) -> dict[str, Any]:
     return {
         "key": gradient.key,
         "estimate": jit.name_of(gradient.estimate),
-        "control_variates": MODE in gradient.needs,
+        "control_variates": MODE in gradient.requires,
         "noise": {name: float(value) for name, value in gradient.noise()._asdict().items()},
         "params": packed(gradient.packed(target.sampled)),
         "memory": packed(gradient.first_memory(target.sampled)),

@@ -93,7 +93,7 @@ def test_every_view_shows_every_method(pages, page, dark):
             seen.add(key)
             assert view.title
             assert view.hint
-    assert {key for key, view in VIEWS.items() if view.needs in (COLUMNS, SCORES, model.key)} - seen <= {
+    assert {key for key, view in VIEWS.items() if view.requires in (COLUMNS, SCORES, model.key)} - seen <= {
         "pictures",
         "paths",
     }
@@ -577,7 +577,7 @@ def test_every_title_on_a_page_is_different():
         titles = [
             view.title_for(Experiment.of(key, {samplers_of(key)[0]: {}}))
             for view in VIEWS.values()
-            if view.needs in (COLUMNS, SCORES, key)
+            if view.requires in (COLUMNS, SCORES, key)
         ]
         assert len(set(titles)) == len(titles)
         assert model.score_name in [title[:1].lower() + title[1:] for title in titles]

@@ -193,7 +193,7 @@ def test_no_view_fails_on_a_sphere(target):
 def test_every_sampler_of_the_posterior_begins_stable():
     state = AppState()
     state.set_target("mises_posterior")
-    for key in [key for key, cls in SAMPLERS.items() if cls.accepts(TARGETS["mises_posterior"])]:
+    for key in [key for key, cls in SAMPLERS.items() if cls.fits(TARGETS["mises_posterior"])]:
         state.set_sampler(0, key)
         run = Run(state.experiment.runs()[0])
         run.advance(2000)
@@ -208,7 +208,7 @@ def test_every_sampler_of_the_posterior_begins_stable():
 
 
 def test_a_link_without_parameters_begins_as_the_menu_does():
-    for key in [key for key, cls in SAMPLERS.items() if cls.accepts(TARGETS["mises_posterior"])]:
+    for key in [key for key, cls in SAMPLERS.items() if cls.fits(TARGETS["mises_posterior"])]:
         for gradient in SAMPLERS[key].gradients_for(TARGETS["mises_posterior"]):
             state, linked = AppState(), AppState()
             state.set_target("mises_posterior")

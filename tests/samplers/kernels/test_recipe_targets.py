@@ -23,7 +23,7 @@ from samplers.targets.base import Target
 from tests.checks_samplers import FEW_DATA, check_formula
 
 DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
-COMPILED = [t for t, cls in TARGETS.items() if RecipeSampler.accepts(cls) and cls.formula is Target.formula]
+COMPILED = [t for t, cls in TARGETS.items() if RecipeSampler.fits(cls) and cls.formula is Target.formula]
 """Targets that a recipe runs on by their compiled gradients."""
 SETTINGS = FEW_DATA | {"logistic_large": {"items": 300, "features": 6}}
 
@@ -33,7 +33,7 @@ def test_every_target_in_rd_with_few_coordinates_has_recipes():
     for t, cls in TARGETS.items():
         few = cls(**SETTINGS.get(t, {})).dim <= 12
         flat = cls.support in ("line", "positive")
-        assert RecipeSampler.accepts(cls) == (few and flat), t
+        assert RecipeSampler.fits(cls) == (few and flat), t
     assert len(COMPILED) >= 10
 
 
@@ -66,7 +66,9 @@ def test_a_recipe_is_the_hand_written_sampler(t):
             np.testing.assert_allclose(right, expected, rtol=0, atol=1e-9 * size, err_msg=f"{s} {gradient}")
             assert np.abs(wrong - expected).max() > 1e-7 * size, gradient
             seen += 1
-    assert seen >= 2 * sum(GRADIENTS[g].needs <= TARGETS[t].gives for g in GRADIENTS if not g.endswith("estimated"))
+    assert seen >= 2 * sum(
+        GRADIENTS[g].requires <= TARGETS[t].provides for g in GRADIENTS if not g.endswith("estimated")
+    )
 
 
 OF_ENERGY = [

@@ -157,7 +157,7 @@ def test_views_of_columns_show_what_is_followed(n_chains):
     record = MethodRecord(run)
     for k in range(4):
         scene = Scene(run.model, ("Gibbs",), k, "steps", False)
-        views = {key: view(scene) for key, view in VIEWS.items() if view.needs == COLUMNS}
+        views = {key: view(scene) for key, view in VIEWS.items() if view.requires == COLUMNS}
         assert set(views) == {"trace", "marginal", "autocorrelation"}
         record.seen = 0
         frame = Frame([record.frame("steps")])

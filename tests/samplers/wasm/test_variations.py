@@ -19,7 +19,7 @@ NAMES = ("quartic", "von_mises", "sparse_dirichlet", "linear_regression")
 def fitting(key):
     """The first of a few targets that a sampler takes, or any."""
     cls = SAMPLERS[key]
-    return next(name for name in (*NAMES, *TARGETS) if cls.accepts(TARGETS[name]))
+    return next(name for name in (*NAMES, *TARGETS) if cls.fits(TARGETS[name]))
 
 
 def replaced(base, places, value):

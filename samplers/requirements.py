@@ -1,8 +1,8 @@
-"""What an estimator of the gradient needs, in words that targets and samplers know.
+"""The words for what a gradient estimator requires of a target and of a sampler.
 
-An estimator says what it :attr:`~samplers.gradients.base.Estimator.needs`, a target what it
-:attr:`~samplers.targets.base.Target.gives`, a sampler what it :attr:`~samplers.kernels.base.Sampler.takes`. It fits
-both where each has all that it needs: a new one is in every menu that it belongs in.
+An estimator lists what it :attr:`~samplers.gradients.base.Estimator.requires`, a target what it
+:attr:`~samplers.targets.base.Target.provides`, and a sampler what it :attr:`~samplers.kernels.base.Sampler.accepts`.
+The estimator fits both where it finds all of its words in both; every menu follows from that.
 """
 
 FULL = "full"
