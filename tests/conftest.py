@@ -30,7 +30,9 @@ hypothesis.settings.register_profile("sgmcmc-lab", derandomize=True, deadline=No
 hypothesis.settings.load_profile("sgmcmc-lab")
 
 # Their asserts say what was compared, as those of test modules do.
-pytest.register_assert_rewrite(*(f"tests.checks_{what}" for what in ("gradients", "samplers", "targets", "views")))
+pytest.register_assert_rewrite(
+    *(f"tests.helpers.checks_{what}" for what in ("gradients", "samplers", "targets", "views"))
+)
 
 BROWSER = "tests/browser/"
 SERVED = "tests/app/server/test_guard.py"

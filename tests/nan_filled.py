@@ -32,7 +32,7 @@ def filled(make):
 
 def cases():
     """Names of sampler, target and estimator."""
-    from tests.checks_samplers import OFFERED
+    from tests.helpers.checks_samplers import OFFERED
 
     tried = {}
     for t in NEAR:
@@ -49,7 +49,7 @@ def of_samplers():
     from samplers import engine
     from samplers.kernels import SAMPLERS
     from samplers.spec import RunSpec
-    from tests.checks_samplers import FEW_DATA
+    from tests.helpers.checks_samplers import FEW_DATA
 
     out = {}
     for s, t, g in cases():
@@ -82,7 +82,7 @@ def of_methods():
     from samplers.models import METHODS
     from samplers.models.run import ModelChain
     from samplers.models.variational.gamma import GammaAscent
-    from tests.checks_methods import numbers, small_model
+    from tests.helpers.checks_methods import numbers, small_model
 
     out = {}
     for key, cls in METHODS.items():
@@ -99,7 +99,7 @@ def of_targets():
     """Energy, gradient, slopes of the data, draws and columns of the same targets."""
     from samplers.targets import TARGETS
     from samplers.targets.base import Target
-    from tests.checks_samplers import FEW_DATA
+    from tests.helpers.checks_samplers import FEW_DATA
 
     out = {}
     for t in NEAR:
@@ -138,7 +138,7 @@ def in_plain_python():
 
 if __name__ == "__main__":
     assert os.environ["NUMBA_DISABLE_JIT"] == "1"
-    from tests import checks_methods, checks_samplers  # noqa: F401
+    from tests.helpers import checks_samplers  # noqa: F401
 
     in_plain_python()
     np.savez(sys.argv[1], **found())

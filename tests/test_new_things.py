@@ -14,7 +14,7 @@ from app.views import VIEWS
 from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.targets import TARGETS
-from tests import checks_gradients, checks_samplers, checks_targets, checks_views
+from tests.helpers import checks_gradients, checks_samplers, checks_targets, checks_views
 
 FILES = Path(__file__).with_name("new_things")
 # The class of each file, its registry, the checks of its kind, and what it must declare for them.

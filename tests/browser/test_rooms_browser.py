@@ -11,7 +11,7 @@ from app.room.network import addresses
 from tests import browser
 from tests.browser.classroom import PHONE, allowed, press, room_says
 from tests.browser.lab import Lab, check_width, wait_until
-from tests.hall import COOKIE, hall
+from tests.helpers.hall import COOKIE, hall
 
 STEP = "?lesson=langevin&step=2&views=marginal&theme=dark"
 """What a student has of it is light."""

@@ -8,7 +8,7 @@ from lessons.measures import MEASURES
 from lessons.measures.base import OWN_RUN
 from samplers import SpecError
 from samplers.spec import RunSpec
-from tests.statistics import critical
+from tests.helpers.statistics import critical
 
 
 def lane(t, s, gradient="", needs=(), **settings):

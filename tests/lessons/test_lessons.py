@@ -25,7 +25,7 @@ from samplers import Choice, Experiment, RunSpec, SpecError, engine
 from samplers.models import METHODS, MODELS, Method, Model
 from samplers.models.run import start
 from samplers.parameters import Count, Real
-from tests.statistics import critical
+from tests.helpers.statistics import critical
 
 LIBRARY = load_all()
 

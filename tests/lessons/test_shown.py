@@ -7,7 +7,7 @@ import pytest
 
 from app.views import VIEWS
 from lessons.library import load_all
-from tests.seen import NAMED, SEEN, measured
+from tests.helpers.seen import NAMED, SEEN, measured
 
 LESSONS = load_all().lessons
 PLACES = [(key, step.number) for key, lesson in LESSONS.items() for step in lesson.steps if step.spec is not None]

@@ -8,7 +8,7 @@ from lessons import read
 from lessons.headless import run_step
 from lessons.lesson import ANSWER, MEASURE, WATCH
 from lessons.library import load_all
-from tests.seen import SEEN, measured, named
+from tests.helpers.seen import SEEN, measured, named
 
 LESSONS = load_all().lessons
 READ = {view for views in SEEN.values() for view in views.split()}

@@ -23,7 +23,7 @@ from samplers.parameters import declared
 from samplers.spec import Change, Choice, RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.linear_regression import LinearRegression
-from tests.checks_methods import small_model
+from tests.helpers.checks_methods import small_model
 
 # --- samplers × gradients: the tables -------------------------------------------------------------------------------
 

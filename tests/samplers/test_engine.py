@@ -21,8 +21,8 @@ from samplers.running_statistics import HISTORY, LAG_RATIO, N_BINS, N_JOINT, N_L
 from samplers.spec import Change, Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.own import Table, register
-from tests.checks_samplers import OFFERED, SMALL, check_card, small_tables, soon_known
-from tests.statistics import put_sampler
+from tests.helpers.checks_samplers import OFFERED, SMALL, check_card, small_tables, soon_known
+from tests.helpers.statistics import put_sampler
 
 
 def one_target_a_sampler():

@@ -17,8 +17,8 @@ from samplers.spec import RunSpec
 from samplers.step_terms import Play, TooLongError
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
-from tests.checks_samplers import FEW_DATA, OFFERED
-from tests.statistics import put_sampler
+from tests.helpers.checks_samplers import FEW_DATA, OFFERED
+from tests.helpers.statistics import put_sampler
 
 N_STEPS, FAR = 6, 1e6
 

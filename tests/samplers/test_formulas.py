@@ -20,9 +20,9 @@ from samplers.models.run import ModelChain
 from samplers.models.topics.method import TopicMethod
 from samplers.spec import RunSpec, samplers_of
 from samplers.targets import TARGETS
-from tests.checks_methods import check_step, missing, small_model, step_error
-from tests.checks_samplers import reference_draws
-from tests.checks_targets import check_textbook_draw, draw_error
+from tests.helpers.checks_methods import check_step, missing, small_model, step_error
+from tests.helpers.checks_samplers import reference_draws
+from tests.helpers.checks_targets import check_textbook_draw, draw_error
 
 
 @pytest.mark.parametrize("key", list(TARGETS))

@@ -15,8 +15,8 @@ from samplers import engine
 from samplers.diagnostics import ks
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
-from tests.chain_laws import cir_law, repeated_moves
-from tests.statistics import batch_mean_and_error, critical, exact_start, mean_and_error
+from tests.helpers.chain_laws import cir_law, repeated_moves
+from tests.helpers.statistics import batch_mean_and_error, critical, exact_start, mean_and_error
 
 # --- Baker et al. 2018, Fig 1 and 2: the table of mean KS distances -------------------------------------------
 

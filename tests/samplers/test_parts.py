@@ -11,7 +11,7 @@ from samplers.kernels import SAMPLERS
 from samplers.spec import RunSpec
 from samplers.step_terms import Play, TooLongError, take_apart
 from samplers.targets import TARGETS
-from tests.checks_samplers import riemannian
+from tests.helpers.checks_samplers import riemannian
 
 WITH_ALL_PARTS = {
     # Where a part is made only there, the sampler's parameters.

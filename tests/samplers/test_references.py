@@ -23,7 +23,7 @@ from samplers.models import METHODS
 from samplers.parameters import Count, declared
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
-from tests.checks_samplers import FEW_DATA, N_COMPARED, OFFERED, draw_for_draw, period_of
+from tests.helpers.checks_samplers import FEW_DATA, N_COMPARED, OFFERED, draw_for_draw, period_of
 
 PREFIX = "textbook"
 SELVES = {"self", "cls", "method", "type(self)"}

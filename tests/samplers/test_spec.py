@@ -21,8 +21,8 @@ from samplers.recipe.presets import PRESETS
 from samplers.spec import Experiment, RunSpec, Settings, max_lanes
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD, POSITIVE
-from tests.checks_samplers import OFFERED
-from tests.strategies import params_of
+from tests.helpers.checks_samplers import OFFERED
+from tests.helpers.strategies import params_of
 
 DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
 

@@ -14,7 +14,7 @@ from panel.io.state import set_curdoc
 
 from app.page.shell import Page, page
 from app.views import VIEWS, base
-from tests.checks_views import frames, records, scene_of
+from tests.helpers.checks_views import frames, records, scene_of
 
 PAGES = ["", "?target=topics(corpus:bars)", "?lesson=langevin&step=2&theme=dark"]
 MOST_MODELS = 170

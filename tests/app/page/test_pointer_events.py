@@ -17,7 +17,7 @@ from app.views.base import CLICK, CURVE, HANDLE, MOST, THROW
 from samplers import Experiment, Run, SpecError
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD
-from tests.checks_views import frames, records, scene_of
+from tests.helpers.checks_views import frames, records, scene_of
 
 # The view, the target, a sampler, and where it is clicked.
 CLICKED = [

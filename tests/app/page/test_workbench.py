@@ -18,7 +18,7 @@ from samplers.parameters import SpecError
 from samplers.recipe.flow import Flow
 from samplers.recipe.presets import preset
 from samplers.targets import TARGETS, Typed
-from tests.checks_views import check, experiment_of, frames, records, scene_of
+from tests.helpers.checks_views import check, experiment_of, frames, records, scene_of
 
 DRAWN = {key for key, view in VIEWS.items() if issubclass(view, RecipeView)}
 

@@ -13,7 +13,7 @@ from app.room.hub import Hub
 from app.room.panel import RoomPanel
 from app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, carefully, new_mark
 from app.state import AppState
-from tests.rooms import Store, rest, until
+from tests.helpers.rooms import Store, rest, until
 
 STEP = "?lesson=langevin&step=2&views=marginal"
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")

@@ -8,8 +8,8 @@ import pytest
 
 from app.room.rooms import Rooms
 from app.room.store import Redis
-from tests.hall import COOKIE, hall
-from tests.raw_client import Client, get, run
+from tests.helpers.hall import COOKIE, hall
+from tests.helpers.raw_client import Client, get, run
 
 LINK = "?target=gaussian&views=marginal&play=0"
 

@@ -13,7 +13,7 @@ from app.room import rooms, store
 from app.room.rooms import Rooms, new_mark
 from app.room.store import CONNECTIONS, Redis
 from samplers.parameters import SpecError
-from tests.hall import redis
+from tests.helpers.hall import redis
 
 LINK = "?target=quartic()&lane=sgld()"
 STUDENTS = 300

@@ -16,7 +16,7 @@ from app.room.web import RoomSocket
 from app.state import DEFAULT
 from samplers import Experiment
 from samplers.parameters import SpecError
-from tests.rooms import Store, rest, until
+from tests.helpers.rooms import Store, rest, until
 
 SLOW = 0.5
 """Seconds of a live page whose link says so."""

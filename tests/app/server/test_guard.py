@@ -47,7 +47,7 @@ from app.server.socket import (
 )  # fmt: skip
 from tests import hostile
 from tests.browser import serve
-from tests.raw_client import Client, event, get, models, run, token, write
+from tests.helpers.raw_client import Client, event, get, models, run, token, write
 
 ROOT = Path(__file__).resolve().parents[3]
 SECRETS = (str(ROOT), "site-packages", "Traceback", 'File "', ".py")

@@ -26,7 +26,7 @@ from samplers import Change, Run
 from samplers.diagnostics.calibration import Calibration
 from samplers.models.run import start
 from samplers.spec import Choice
-from tests.checks_views import build, experiment_of, frames, open_link, records, scene_of
+from tests.helpers.checks_views import build, experiment_of, frames, open_link, records, scene_of
 
 N_CHAINS, BURN_IN, BEFORE, AFTER = 12, 40, 300, 400
 """Chains; steps that are not counted; steps until the second lane is changed, and after it."""

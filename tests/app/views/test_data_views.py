@@ -9,7 +9,7 @@ from app.views.gradient_noise import GradientNoise, _noise
 from samplers import Run
 from samplers.targets import TARGETS
 from samplers.targets.curve_network import LOOKED_AT
-from tests.checks_views import check, experiment_of, frames, records, scene_of
+from tests.helpers.checks_views import check, experiment_of, frames, records, scene_of
 
 WITH_A_FIT = ["linear_regression", "logistic_regression", "poisson_regression", "student_mean", "tied_means", "lasso"]
 

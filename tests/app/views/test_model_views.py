@@ -25,7 +25,7 @@ from samplers.models import METHODS, MODELS
 from samplers.models.network.model import explained
 from samplers.models.run import Score, start
 from samplers.spec import samplers_of
-from tests.checks_views import MODEL_VIEWS, build, lane_of, open_link
+from tests.helpers.checks_views import MODEL_VIEWS, build, lane_of, open_link
 
 CHANGED = Position(steps=1.0, gradients=np.nan, data=2.0, seconds=0.5)
 PAGES = {

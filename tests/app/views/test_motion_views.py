@@ -9,7 +9,7 @@ from app.views.order import Order, Rung
 from app.views.phase import Phase
 from app.views.thermostat import Thermostat
 from samplers import Run, RunSpec
-from tests.checks_views import fitting, frames, records, scene_of
+from tests.helpers.checks_views import fitting, frames, records, scene_of
 
 
 def moved(target, samplers, steps=200, **settings):

@@ -5,7 +5,7 @@ import pytest
 
 from app.views import order
 from app.views.order import Order, fitted, settled, slope
-from tests.checks_views import frames, records, scene_of
+from tests.helpers.checks_views import frames, records, scene_of
 
 
 def view_of(sampler, batches=30, **params):

@@ -11,7 +11,7 @@ from app.views.models import paths as module
 from samplers.models.run import start
 from samplers.models.sparse import Sparse
 from samplers.targets.own import Table
-from tests.checks_views import build, open_link
+from tests.helpers.checks_views import build, open_link
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from samplers import Change, Experiment
 from samplers.diagnostics import calibration
 from samplers.expressions import draws
 from samplers.targets.posterior import TypedPosterior
-from tests.checks_views import check, experiment_of, frames, records, scene_of
+from tests.helpers.checks_views import check, experiment_of, frames, records, scene_of
 
 KEYS = ("prior_predictive", "posterior_predictive", "calibration")
 LINE = {

@@ -38,7 +38,7 @@ from samplers.recipe.flow import on_points
 from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import Layout
 from samplers.targets import TARGETS
-from tests.work import calls_of
+from tests.helpers.work import calls_of
 
 SGHMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
 METRIC = "1.5*sqrt(abs(U+1.5))"

@@ -19,7 +19,7 @@ from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS, base
 from samplers.step_terms import take_apart
 from samplers.targets import TARGETS
-from tests.checks_views import check, frames, records, scene_of
+from tests.helpers.checks_views import check, frames, records, scene_of
 
 SHOWN = [
     # A view, a target, a sampler and a gradient.

@@ -27,7 +27,7 @@ from samplers import Change
 from samplers.diagnostics import autocorrelation, moments
 from samplers.kernels import SAMPLERS
 from samplers.running_statistics import bin_edges
-from tests.checks_views import (
+from tests.helpers.checks_views import (
     DENSITY_VIEWS,
     SCENES,
     check,

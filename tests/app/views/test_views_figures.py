@@ -18,7 +18,7 @@ from app.views.base import Scene
 from app.views.recipes import layouts_of
 from app.views.theme import FINE
 from samplers import Experiment, Run
-from tests.stages import NAMES, STAGES, experiment_of, summary
+from tests.helpers.stages import NAMES, STAGES, experiment_of, summary
 
 RECORDS = Path(__file__).with_name("views_figures.json")
 """Deleted, it is written anew, and Git says what differs."""

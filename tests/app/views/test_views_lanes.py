@@ -30,8 +30,8 @@ from samplers.diagnostics import convergence, divergence
 from samplers.diagnostics import ks as diagnostics_ks
 from samplers.models.run import Score, start
 from samplers.targets.base import ByTarget
-from tests.checks_views import DENSITY_VIEWS, MODEL_VIEWS, lane_of
-from tests.stages import NAMES, STAGES, experiment_of, summary
+from tests.helpers.checks_views import DENSITY_VIEWS, MODEL_VIEWS, lane_of
+from tests.helpers.stages import NAMES, STAGES, experiment_of, summary
 
 BASE = (0, 1, 2)
 RECORDS = Path(__file__).with_name("views.json")

@@ -17,7 +17,7 @@ from samplers import RunSpec, diagnostics, run
 from samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
 from samplers.running_statistics import WATCHED, Statistics
 from samplers.targets import TARGETS
-from tests.work import calls_of
+from tests.helpers.work import calls_of
 
 Z = 4.0
 

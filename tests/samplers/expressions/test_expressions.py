@@ -30,7 +30,7 @@ from samplers.expressions.limits import MAX_LENGTH, MAX_WORK
 from samplers.expressions.nodes import Kind
 from samplers.expressions.program import Op, Program
 from samplers.parameters import SpecError
-from tests.work import calls_of
+from tests.helpers.work import calls_of
 
 NAMES = ("theta", "r", "xi")
 SEED = 7

@@ -9,8 +9,8 @@ from samplers.gradients import GRADIENTS
 from samplers.kernels import SAMPLERS
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
-from tests.checks_gradients import check_gradient, missing
-from tests.checks_samplers import FEW_DATA
+from tests.helpers.checks_gradients import check_gradient, missing
+from tests.helpers.checks_samplers import FEW_DATA
 
 
 def test_every_estimator_declares_what_its_tests_need():

@@ -19,8 +19,8 @@ from samplers.recipe.presets import PRESETS
 from samplers.recipe.recipe import Layout
 from samplers.targets import TARGETS
 from samplers.targets.typed import Typed
-from tests.chain_laws import sghmc_joint_law
-from tests.statistics import (
+from tests.helpers.chain_laws import sghmc_joint_law
+from tests.helpers.statistics import (
     critical,
     draws_of,
     exact_start,

@@ -20,7 +20,7 @@ from samplers.recipe.recipe import Layout, Recipe
 from samplers.spec import samplers_of
 from samplers.targets import TARGETS, Typed
 from samplers.targets.base import Target
-from tests.checks_samplers import FEW_DATA, check_formula
+from tests.helpers.checks_samplers import FEW_DATA, check_formula
 
 DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
 COMPILED = [t for t, cls in TARGETS.items() if RecipeSampler.fits(cls) and cls.formula is Target.formula]

@@ -14,7 +14,7 @@ from samplers.compile import jit
 from samplers.kernels.rmhmc import RMHMC, drift, half_kick
 from samplers.parameters import SpecError
 from samplers.spec import RunSpec
-from tests.statistics import at_rest_in_its_law, draws_of, failures, ks_verdict, mean_verdict, put_sampler
+from tests.helpers.statistics import at_rest_in_its_law, draws_of, failures, ks_verdict, mean_verdict, put_sampler
 
 NONE, LOG_DET, DERIVATIVE, FEW, WHOLE = range(5)
 """Nothing wrong; ½ log det G forgotten in H; ∂G⁻¹ forgotten in the force; one iteration of each fixed point and nothing

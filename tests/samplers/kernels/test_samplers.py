@@ -19,8 +19,8 @@ from samplers.kernels import SAMPLERS
 from samplers.kernels.minibatch import estimate_counts
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
-from tests.chain_laws import cir_law, hmc_law, repeated_moves, sghmc_joint_law, sghmc_law, sgld_law
-from tests.checks_samplers import (
+from tests.helpers.chain_laws import cir_law, hmc_law, repeated_moves, sghmc_joint_law, sghmc_law, sgld_law
+from tests.helpers.checks_samplers import (
     N_CHAINS,
     OFFERED,
     TRIPLES,
@@ -32,7 +32,7 @@ from tests.checks_samplers import (
     triple_spec,
     triple_verdicts,
 )
-from tests.statistics import (
+from tests.helpers.statistics import (
     critical,
     draws_of,
     exact_start,

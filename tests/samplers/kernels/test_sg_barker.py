@@ -5,7 +5,7 @@ import pytest
 
 from samplers import Run
 from samplers.spec import RunSpec
-from tests.statistics import at_rest_in_its_law
+from tests.helpers.statistics import at_rest_in_its_law
 
 
 def variance(s, noise, seed=5):

@@ -21,9 +21,9 @@ from samplers.spec import Change, RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD
 from samplers.targets.quadrature import rule
-from tests.checks_samplers import OFFERED, in_turn
-from tests.circle_law import TOY_BIAS
-from tests.statistics import (
+from tests.helpers.checks_samplers import OFFERED, in_turn
+from tests.helpers.circle_law import TOY_BIAS
+from tests.helpers.statistics import (
     at_rest_in_its_law,
     failures,
     fast_cdf,

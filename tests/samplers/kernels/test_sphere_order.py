@@ -14,8 +14,16 @@ from scipy import special
 from samplers.compile import jit
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
-from tests.circle_law import TOY_BIAS, Law, overdamped_law, splitting_law
-from tests.statistics import at_rest_in_its_law, critical, followed, mean_and_error, power_of, put_sampler, uncounted
+from tests.helpers.circle_law import TOY_BIAS, Law, overdamped_law, splitting_law
+from tests.helpers.statistics import (
+    at_rest_in_its_law,
+    critical,
+    followed,
+    mean_and_error,
+    power_of,
+    put_sampler,
+    uncounted,
+)
 
 WITHIN = 0.2
 """How far a slope may be from the order."""

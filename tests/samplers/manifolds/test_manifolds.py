@@ -15,7 +15,7 @@ from samplers.manifolds.sphere import flow_part, project_part
 from samplers.spec import RunSpec
 from samplers.targets.base import MANIFOLD, Column, Target
 from samplers.targets.quadrature import rule
-from tests.statistics import failures, ks_verdict, mean_verdict
+from tests.helpers.statistics import failures, ks_verdict, mean_verdict
 
 N = 20
 """Points of each test."""

@@ -20,7 +20,7 @@ from samplers.models.topics import model as topics_model
 from samplers.parameters import SpecError
 from samplers.spec import samplers_of
 from samplers.targets.base import Column, unknown
-from tests.checks_views import check
+from tests.helpers.checks_views import check
 
 FLORENTINE = {"graph": "florentine", "n_communities": 3}
 COLUMN = Column("x", -8.0, 8.0, unknown, 0.0, 4.0)

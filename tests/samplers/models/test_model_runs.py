@@ -13,7 +13,7 @@ from samplers.models import METHODS, MODELS
 from samplers.models.run import SCORE_SPACING, run_models, start
 from samplers.parameters import SpecError
 from samplers.spec import OWN_GRADIENT, first_lanes, max_lanes, samplers_of
-from tests.strategies import params_of
+from tests.helpers.strategies import params_of
 
 SMALL = {"corpus": "bars", "n_topics": 5}
 NOWHERE = Experiment.of("gaussian", {"sgld": {}})

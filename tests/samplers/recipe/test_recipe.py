@@ -17,8 +17,8 @@ from samplers.recipe.flow import effective
 from samplers.recipe.presets import PRESETS, SGHMC, Preset, preset
 from samplers.recipe.recipe import KINDS, Layout, Recipe, canonical_curl, diagonal
 from samplers.targets.quadrature import integrate
-from tests.naive_law import wrong_potential
-from tests.work import calls_of
+from tests.helpers.naive_law import wrong_potential
+from tests.helpers.work import calls_of
 
 SEED = 11
 WRONG = {"naive_sghmc", "naive_sgrhmc"}

@@ -24,8 +24,8 @@ from samplers.recipe import fokker_planck
 from samplers.recipe.flow import Flow, effective
 from samplers.recipe.presets import PRESETS, preset
 from samplers.targets import TARGETS
-from tests.naive_law import wrong_potential
-from tests.statistics import critical, exact_start
+from tests.helpers.naive_law import wrong_potential
+from tests.helpers.statistics import critical, exact_start
 
 TARGETS_2 = {"double_well": {}, "quartic": {}, "gamma": {"shape": 2.5}}
 NAIVE = ("naive_sghmc", "naive_sgrhmc")

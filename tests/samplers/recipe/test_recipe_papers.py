@@ -17,9 +17,9 @@ from samplers.recipe.presets import PRESETS
 from samplers.spec import RunSpec
 from samplers.targets import TARGETS
 from samplers.targets.quadrature import integrate
-from tests.chain_laws import sghmc_joint_law, sgld_law
-from tests.naive_law import wrong_potential
-from tests.statistics import (
+from tests.helpers.chain_laws import sghmc_joint_law, sgld_law
+from tests.helpers.naive_law import wrong_potential
+from tests.helpers.statistics import (
     draws_of,
     exact_start,
     failures,

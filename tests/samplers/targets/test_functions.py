@@ -9,7 +9,7 @@ from samplers import RunSpec, SpecError, run
 from samplers.targets import TARGETS
 from samplers.targets.functions import of_functions
 from samplers.targets.quadrature import rule
-from tests.checks_samplers import check_formula
+from tests.helpers.checks_samplers import check_formula
 
 DATA = np.random.Generator(np.random.SFC64(3)).gamma(2.0, size=12)
 

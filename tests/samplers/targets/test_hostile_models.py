@@ -9,8 +9,8 @@ from samplers.parameters import SpecError
 from samplers.targets import posterior
 from samplers.targets.posterior import TypedPosterior
 from samplers.targets.posterior_data import PRESETS
+from tests.helpers.work import calls_of
 from tests.hostile_models import models, read, tables
-from tests.work import calls_of
 
 MOST_CALLS = 1_000_000
 """At .1 µs each the 100 ms of a core that a model may take."""

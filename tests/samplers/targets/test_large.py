@@ -14,7 +14,7 @@ from samplers.targets.logistic_large import LargeLogistic
 from samplers.targets.logistic_regression import LogisticRegression
 from samplers.targets.logistic_tumours import draw as draw_one
 from samplers.targets.long_run import ESS, RHAT, LongRun
-from tests.checks_nuts import apart, estimates, nuts
+from tests.helpers.checks_nuts import apart, estimates, nuts
 
 
 class ByRun(logistic.Logistic, LongRun):

@@ -8,7 +8,7 @@ from scipy import stats
 
 from samplers.targets.lasso import NAMES, BayesianLasso, diabetes
 from samplers.targets.quadrature import rule
-from tests.statistics import apart
+from tests.helpers.statistics import apart
 
 SETTINGS = [{}, {"shrinkage": 15.0, "noise_sd": 0.5}]
 

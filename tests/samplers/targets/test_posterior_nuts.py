@@ -5,7 +5,7 @@ import pytest
 
 from samplers.targets.posterior import TypedPosterior
 from samplers.targets.posterior_data import PRESETS
-from tests.checks_nuts import apart, estimates, nuts
+from tests.helpers.checks_nuts import apart, estimates, nuts
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from scipy import special
 
 from samplers.compile import jit
 from samplers.targets.probit_lasso import MADE_WITH, ProbitLasso
-from tests.statistics import apart
+from tests.helpers.statistics import apart
 
 SETTINGS = [{"items": 100, "shrinkage": 3.0}, {"items": 60, "shrinkage": 15.0}]
 

@@ -19,7 +19,7 @@ from samplers.parameters import declared
 from samplers.targets import TARGETS, Target
 from samplers.targets.base import MANIFOLD, SIMPLEX
 from samplers.targets.quadrature import rule
-from tests.checks_targets import (
+from tests.helpers.checks_targets import (
     CASES,
     Case,
     cases_of,

@@ -14,7 +14,7 @@ from samplers.models.network import irm
 from samplers.models.network.graph import karate, make_graph
 from samplers.models.network.irm import IRMState, NetworkIRM, counted, textbook_log_marginal
 from samplers.models.network.model import Network, partners
-from tests.statistics import batch_mean_and_error, failures, z_verdict
+from tests.helpers.statistics import batch_mean_and_error, failures, z_verdict
 
 EDGES = np.array([[0, 1], [0, 2], [1, 2], [3, 4]])
 BETA = 0.5

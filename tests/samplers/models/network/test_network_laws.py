@@ -18,7 +18,7 @@ from samplers.models.network.model import Network, partners
 from samplers.models.variational import gamma, norm
 from samplers.models.variational.optimisers import NAMES, Ascent
 from samplers.models.variational.positive import softplus, softplus_inverse
-from tests.statistics import failures, z_verdict
+from tests.helpers.statistics import failures, z_verdict
 
 # The joint law of unknowns and graph: Geweke 2004, by independent replicates that start in it
 

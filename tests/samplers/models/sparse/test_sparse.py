@@ -15,7 +15,7 @@ from samplers.models.sparse.minibatch_gibbs import sizes_of
 from samplers.parameters import SpecError
 from samplers.spec import samplers_of
 from samplers.targets.own import Table
-from tests import checks_methods
+from tests.helpers import checks_methods
 
 KEYS = samplers_of("sparse")
 KINDS = ["probit", "lasso"]

@@ -18,8 +18,8 @@ from samplers.models.topics.local import BLOCK, columns
 from samplers.models.topics.minibatch_gibbs import MinibatchGibbs, measure_weights
 from samplers.models.topics.model import Topics
 from samplers.models.topics.stochastic_gradient import StochasticGradient
-from tests.checks_methods import missing
-from tests.statistics import batch_mean_and_error, failures, mean_verdict, z_verdict
+from tests.helpers.checks_methods import missing
+from tests.helpers.statistics import batch_mean_and_error, failures, mean_verdict, z_verdict
 
 KEYS = [key for key, cls in METHODS.items() if cls.model == "topics"]
 GRADIENT_KEYS = [key for key in KEYS if issubclass(METHODS[key], StochasticGradient)]

@@ -17,7 +17,7 @@ from samplers.models.topics.method import random_topics
 from samplers.models.topics.model import Topics
 from samplers.models.topics.stream import FileSource, FileStream, MadeUp
 from samplers.parameters import SpecError
-from tests.statistics import mean_verdict
+from tests.helpers.statistics import mean_verdict
 
 TAKING = [key for key, cls in METHODS.items() if cls.model == "topics" and cls.takes_streams]
 WORDS = ("oak", "elm", "cat", "dog", "fox")

@@ -8,7 +8,7 @@ from scipy import integrate, special, stats
 
 from samplers.models.variational import gamma_gradient
 from samplers.models.variational.gamma import draw
-from tests.statistics import failures, ks_verdict
+from tests.helpers.statistics import failures, ks_verdict
 
 SHAPES = 10.0 ** np.arange(-3, 5.01, 0.5)
 TAILS = 10.0 ** np.arange(-10, -0.9, 1.5)

@@ -20,7 +20,7 @@ from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
 from samplers.targets.own import register
 from samplers.targets.posterior_data import PRESETS
-from tests.statistics import (
+from tests.helpers.statistics import (
     LEVELS,
     draws_of,
     exact_start,

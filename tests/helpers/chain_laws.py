@@ -5,7 +5,7 @@ from math import exp
 import numpy as np
 from scipy import linalg, stats
 
-from tests.statistics import start_with
+from tests.helpers.statistics import start_with
 
 
 def sgld_law(a, p, v, b):

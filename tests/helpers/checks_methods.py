@@ -95,7 +95,7 @@ SMALL = {
 def small_model(cls):
     """A model on which a step in plain Python takes no time."""
     if cls.model not in SMALL:
-        pytest.fail(f"{cls.model} is registered and has no small model in tests/checks_methods.py")
+        pytest.fail(f"{cls.model} is registered and has no small model in tests/helpers/checks_methods.py")
     return SMALL[cls.model]()
 
 
