@@ -21,8 +21,8 @@ import pytest
 
 import app.live.lanes.models as running
 from app import link
+from app.live import loop
 from app.live.lanes import Progress, prepare
-from app.live.loop import loop
 from app.live.runner import Runner, Screen
 from app.page.controls import Controls, sentence
 from app.page.export import ExportMenu

@@ -91,10 +91,10 @@ def test_every_target_can_be_chosen(key):
     state.coordinate = 1
     messages = state.set_target(key)
     assert state.experiment.target.key == key
-    assert all(SAMPLERS[one].accepts(TARGETS[key]) for one in samplers_of(state))
+    assert all(SAMPLERS[one].fits(TARGETS[key]) for one in samplers_of(state))
     assert 0 <= state.coordinate < state.experiment.make_target().n_values
     # No lane goes away in silence.
-    assert len(messages) == 2 - sum(SAMPLERS[one].accepts(TARGETS[key]) for one in ("sgld", "sghmc"))
+    assert len(messages) == 2 - sum(SAMPLERS[one].fits(TARGETS[key]) for one in ("sgld", "sghmc"))
     assert all(SAMPLERS[one].title in " ".join(messages) for one in ("sgld", "sghmc") if one not in samplers_of(state))
     assert state.shown_views()
 
@@ -150,7 +150,7 @@ def test_lanes_are_added_up_to_four_and_removed_down_to_one():
     with pytest.raises(SpecError, match="lanes = 5: allowed are 1 to 4 samplers"):
         state.add_lane()
     assert state.experiment == first
-    assert len(set(samplers_of(state))) == len([k for k in SAMPLERS if SAMPLERS[k].accepts(TARGETS["quartic"])][:4])
+    assert len(set(samplers_of(state))) == len([k for k in SAMPLERS if SAMPLERS[k].fits(TARGETS["quartic"])][:4])
     state.remove_lane(1)
     assert samplers_of(state) == [lane.sampler.key for i, lane in enumerate(first.lanes) if i != 1]
     for _ in range(5):

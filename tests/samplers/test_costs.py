@@ -126,7 +126,7 @@ def target_of(key):
     """A target that the sampler fits: with data, where there is one."""
     return next(
         t for t in ("linear_regression", "gamma", "sparse_dirichlet", "lognormal", "vmf", "fisher", "matrix_langevin")
-        if t in TARGETS and SAMPLERS[key].accepts(TARGETS[t])
+        if t in TARGETS and SAMPLERS[key].fits(TARGETS[t])
     )  # fmt: skip
 
 
@@ -299,7 +299,7 @@ three standard deviations are below .017, a false alarm in two million, and what
 
 
 @pytest.mark.parametrize("factor", [1, 2])
-@pytest.mark.parametrize("s", [s for s in SMALL if SAMPLERS[s].accepts(TARGETS["gaussian"])])
+@pytest.mark.parametrize("s", [s for s in SMALL if SAMPLERS[s].fits(TARGETS["gaussian"])])
 def test_a_chain_forgets_its_start_in_the_time_that_its_steps_advance(s, factor):
     """The mean of chains from θ = 3 on N(0, 1) after t = 1: e⁻¹ of overdamped dynamics. The planted fault, a time per
     step that is doubled, makes half as many steps."""

@@ -21,7 +21,7 @@ WITH_ALL_PARTS = {
 
 def started(s, t=None, g=None, params=None, **settings):
     """A run of a sampler on its first target, or on this one, with a noisy gradient where it takes one."""
-    t = t or next(key for key, target in TARGETS.items() if SAMPLERS[s].accepts(target))
+    t = t or next(key for key, target in TARGETS.items() if SAMPLERS[s].fits(target))
     fit = SAMPLERS[s].gradients_for(TARGETS[t])
     g = g or next(key for key in ("gaussian", "minibatch", "full") if key in fit)
     spec = RunSpec.of(t, s, g, sampler_params=params or {}, n_chains=settings.get("n_chains", 2), seed=3, gradient_params=settings.get("gradient_params", {}))  # fmt: skip

@@ -240,7 +240,7 @@ def test_every_sampler_has_its_first_state_here():
 
 def of_first_state(s, sphere=False):
     """A run before its first step."""
-    target = next(t for t in (("fisher",) if sphere else ("gaussian", "gamma", "lognormal", "sparse_dirichlet", "fisher")) if SAMPLERS[s].accepts(TARGETS[t]))  # fmt: skip
+    target = next(t for t in (("fisher",) if sphere else ("gaussian", "gamma", "lognormal", "sparse_dirichlet", "fisher")) if SAMPLERS[s].fits(TARGETS[t]))  # fmt: skip
     params = {"friction": FRICTION} if "friction" in dict(declared(SAMPLERS[s])) else {}
     if s == "recipe":
         params = {"layout": "theta_r_xi", "thermostat": FRICTION, "diffusion_entries": ("0", "0", "1", "0", "0", "0"), "curl_entries": ("-1", "0", "-r")}  # fmt: skip
@@ -278,9 +278,7 @@ def test_the_first_state(s):
     assert not FIRST[s] or at == run.momentum.shape[1]
 
 
-@pytest.mark.parametrize(
-    "s", [s for s in SAMPLERS if SAMPLERS[s].accepts(TARGETS["fisher"]) and FIRST[s][:1] == [NORMAL]]
-)
+@pytest.mark.parametrize("s", [s for s in SAMPLERS if SAMPLERS[s].fits(TARGETS["fisher"]) and FIRST[s][:1] == [NORMAL]])
 def test_the_first_velocity_is_tangent(s):
     run = of_first_state(s, sphere=True)
     v = run.momentum[:, :3]

@@ -10,8 +10,8 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from app.lesson import course
+from app.live import runner
 from app.live.lanes import DensityLanes, Lanes, Progress, densities, models, prepare
-from app.live.loop import runner
 from app.live.low_priority import workers
 from app.state import DEFAULT, AppState
 from app.views.base import View

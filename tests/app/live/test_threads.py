@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from app.lesson import headless_claims
+from app.live import loop, runner
 from app.live.fair_executor import ProcessorShare
-from app.live.loop import loop, runner
 
 POOLS = [
     *(pool.of(ProcessorShare()) for pool in (loop.POOL, loop.SLOW, runner._LOADER, runner._FINDER)),

@@ -161,7 +161,7 @@ def test_no_arrow_is_there_without_a_step():
 @pytest.mark.parametrize("s", list(SAMPLERS))
 def test_every_part_is_lit_in_the_equation(s):
     """Fails where a part has no place in the formula of its sampler, or the formula is not the sampler's any more."""
-    target = next(key for key, each in TARGETS.items() if SAMPLERS[s].accepts(each))
+    target = next(key for key, each in TARGETS.items() if SAMPLERS[s].fits(each))
     run = records(target, [s])[0].run
     step = take_apart(run)
     below = [under(part, step.dim, 0) for part in step.parts]

@@ -103,7 +103,7 @@ def with_all_data():
     """Each estimator of minibatches, each target that it fits, and a sampler that takes both."""
     for key in [key for key in GRADIENTS if key.startswith("minibatch")]:
         for t, target in TARGETS.items():
-            s = next((s for s in ("sgld", "geodesic_sgld") if SAMPLERS[s].accepts(target)), None)
+            s = next((s for s in ("sgld", "geodesic_sgld") if SAMPLERS[s].fits(target)), None)
             if s is not None and {key, "full"} <= SAMPLERS[s].gradients_for(target):
                 yield key, t, s
 

@@ -76,7 +76,7 @@ def case(kind, key):
         owner = GRADIENTS[key]
         target_key, sampler = next(
             (name, one) for name in (*NAMES, *TARGETS) for one in SAMPLERS
-            if SAMPLERS[one].accepts(TARGETS[name]) and key in SAMPLERS[one].gradients_for(TARGETS[name])
+            if SAMPLERS[one].fits(TARGETS[name]) and key in SAMPLERS[one].gradients_for(TARGETS[name])
         )  # fmt: skip
         spec = RunSpec.of(target_key, sampler, key)
         values = spec.gradient.values()
