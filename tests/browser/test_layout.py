@@ -22,7 +22,6 @@ PLANTED = {
     "is cut off": "for (const one of trace.renderer_views.keys()) if (one.type === 'Label') one.x = -60",
     "it is wider than the screen": "trace.model.min_width = 2000",
     "its frame is": "trace.model.min_border_left = trace.canvas.bbox.width - 60",
-    "it is larger than its card": "trace.model.min_height = 900",
     "a formula with letters of": "document.body.style.zoom = 0.5",
 }
 """What is done to the page, by what is then found."""
