@@ -16,7 +16,7 @@ from samplers.diagnostics import histogram
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.manifolds import Simplex
 from samplers.targets.base import MANIFOLD, SIMPLEX
-from samplers.wasm.description import packed
+from samplers.wasm.description import smooth
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 NARROW = 2.0
@@ -130,7 +130,7 @@ class Components(View):
     def live_data(self) -> dict[str, Any]:
         log = self._scales[0].log
         ends = [
-            {"log": log, "first": float(p[0]), "last": float(p[-1]), **({"all": packed(p)} if log else {})}
+            {"log": log, "first": float(p[0]), "last": float(p[-1]), **({"all": smooth(p)} if log else {})}
             for p in self._positions
         ]
         return {"positions": ends, "x": [x.tolist() for x in self._x], "bottom": self._bottom, "beyond": self._beyond}

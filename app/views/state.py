@@ -19,6 +19,7 @@ from samplers import Experiment, jit
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
+from samplers.wasm.description import smooth
 
 PATH = 400
 """Points of a path that stay visible."""
@@ -163,7 +164,8 @@ class State(View):
             "coordinates": list(self._coordinates),
             "scales": [{"log": scale.log, "range": list(scale.range)} for scale in self._scales],
             "span": self._span.tolist(),
-            "curve": [part.tolist() for part in self._curve] if len(self._coordinates) == 1 else None,
+            "curve": smooth(self._curve[1]) if len(self._coordinates) == 1 else None,
+            "ends": self._curve[0][[0, -1]].tolist() if len(self._coordinates) == 1 else None,
             "usual": getattr(self, "_usual", 0.0),
             "arrows": "full" in self.feeds,
             "cloud": [part.tolist() for part in self._positions(self.scene.target.sample(0, CLOUD))]
