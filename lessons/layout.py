@@ -11,8 +11,12 @@ LINE = 10
 
 FAULTS = """() => {
   const walk = function* (root) { for (const one of root.querySelectorAll("*")) { yield one; if (one.shadowRoot) yield* walk(one.shadowRoot) } }
-  const faults = [], plots = []
-  const visit = (view) => { if (view.model.type === "Figure" && view.el?.isConnected) plots.push(view); for (const child of view.children()) visit(child) }
+  const faults = [], plots = [], texts = []
+  const visit = (view) => {
+    if (view.model.type === "Figure" && view.el?.isConnected) plots.push(view)
+    if (view.model.type === "Div" && view.el?.isConnected) texts.push(view.el)
+    for (const child of view.children()) visit(child)
+  }
   for (const root of Bokeh.index.roots) visit(root)
   const pen = document.createElement("canvas").getContext("2d")
   // Whether the line between two points meets a box.
@@ -35,7 +39,7 @@ FAULTS = """() => {
     return corners.slice(1).map((point, i) => [corners[i], point])
   }
   const paper = (one) => {
-    while (one && !one.matches?.(".MuiPaper-root")) one = one.parentElement ?? one.getRootNode().host
+    while (one && !one.matches?.(".card")) one = one.parentElement ?? one.getRootNode().host
     return one
   }
   for (const plot of new Set(plots)) {
@@ -72,6 +76,12 @@ FAULTS = """() => {
     const own = plot.el.getBoundingClientRect(), place = paper(plot.el)?.getBoundingClientRect()
     if (own.left < -1 || own.right > innerWidth + 1) fault("it is wider than the screen")
     else if (place && (own.left < place.left - 1 || own.right > place.right + 1 || own.bottom > place.bottom + 1)) fault("it is larger than its card")
+  }
+  for (const text of texts.filter(paper)) {
+    const own = text.getBoundingClientRect(), card = paper(text), place = card.getBoundingClientRect()
+    const name = card.querySelector(".view-title").textContent, said = `“${text.shadowRoot.querySelector(".bk-clearfix").textContent.slice(0, 20)}”`
+    if (own.bottom > place.bottom + 1) faults.push(`${name}: ${said} is larger than its card`)
+    if ([...new Set(plots)].some(({ el }) => paper(el) === card && common(el.getBoundingClientRect(), own).every((size) => size > 2))) faults.push(`${name}: ${said} lies on a figure`)
   }
   for (const one of walk(document)) {
     const box = one.getBoundingClientRect()

@@ -7,9 +7,11 @@ import numpy as np
 
 from lessons.evidence import snapshot_interval
 from lessons.lesson import Claim, Step
+from lessons.measures import MEASURES
 from lessons.measures.base import MOMENTA, OWN_RUN, Evidence, Measure
 from lessons.measures.expectation import Expectation
 from lessons.measures.kl import KL
+from lessons.measures.ks import KS, ChainKS
 from samplers.compile.wasm import description
 from samplers.diagnostics import divergence, ks
 from samplers.parameters import declared
@@ -18,7 +20,7 @@ from samplers.spec import RunSpec
 from samplers.trace import Trace
 
 MEASURED = (
-    "mean", "variance", "power", "probability", "quantile", "ks", "kl", "joint_kl", "tau", "cost", "rhat", "acceptance",
+    "mean", "variance", "power", "probability", "quantile", "ks", "chain_ks", "kl", "joint_kl", "tau", "cost", "rhat", "acceptance",
     "clipped", "diverged", "temperature", "auxiliary", "expectation",
 )  # fmt: skip
 """The measures that a live page computes, in ``measures.js``."""
@@ -30,7 +32,17 @@ def can_measure(measure: Measure, spec: RunSpec) -> bool:
     """Whether a live page computes the measure of such a run while it moves."""
     if isinstance(measure, Expectation) and measure.moment(spec.make_target()).sums is None:
         return False
+    if isinstance(measure, ChainKS) and _odds_columns(spec) is None:
+        return False
     return measure.key in MEASURED
+
+
+def _odds_columns(spec: RunSpec) -> list[dict[str, Any]] | None:
+    """The columns whose KS distances are averaged, each with its constants; None where one is not of odds."""
+    target = spec.make_target()
+    found = {k: ks.odds_constants(target.columns[k]) for k in target.ks_columns}
+    columns = [{"k": k, "constants": list(one)} for k, one in found.items() if one is not None]
+    return columns if len(columns) == len(found) else None
 
 
 def is_measured(step: Step, claim: Claim) -> bool:
@@ -59,8 +71,8 @@ def described_claim(step: Step, place: int) -> dict[str, Any]:
         "lanes": [number - 1 for number in claim.lanes],
         "quantity": claim.quantity,
         "exact": [exact(measure, spec) for spec in specs],
-        "follows": [follows(measure, quick[number - 1]) for number in claim.lanes],
-        "perRoot": per_root(measure),
+        "follows": [follows(measure, quick[number - 1], runs[number - 1]) for number in claim.lanes],
+        "perRoot": per_root(measure, specs[0]),
         "times": [float(spec.make_sampler().time_per_step) for spec in specs],
         "cells": cells(measure, specs[0]),
         "goal": asdict(claim.goal),
@@ -86,16 +98,18 @@ def described_separately(step: Step, place: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def follows(measure: Measure, spec: RunSpec) -> dict[str, Any] | None:
+def follows(measure: Measure, spec: RunSpec, full: RunSpec) -> dict[str, Any] | None:
     """The sums that a measure needs in addition to the running statistics, as ``followed.js`` takes them; ``spec`` is
-    the run at reduced length, whose snapshots a longer run continues.
+    the run at reduced length, whose snapshots the ``full`` run continues.
     """
     if measure.requires == MOMENTA:
-        return {"every": snapshot_interval(spec), "moments": {}}
+        return {"every": snapshot_interval(spec), "moments": {}, "gaps": None}
+    if isinstance(measure, ChainKS):
+        return {"every": 0, "moments": {}, "gaps": {"most": full.n_steps // full.thin, "columns": _odds_columns(spec)}}
     if isinstance(measure, Expectation):
         moment = measure.moment(spec.make_target())
         found = {"sums": moment.sums.py_func.__name__, "constants": [float(x) for x in moment.constants]}
-        return {"every": 0, "moments": {str(measure.number): found}}
+        return {"every": 0, "moments": {str(measure.number): found}, "gaps": None}
     return None
 
 
@@ -113,14 +127,24 @@ def exact(measure: Measure, spec: RunSpec) -> float | None:
     return None if found is None or not np.isfinite(found) else float(found)
 
 
+def ks_columns(step: Step) -> list[int]:
+    """The columns, from 0, whose own KS distance a claim or the sweep of a step names."""
+    measures = [claim.make_measure() for claim in step.claims]
+    if step.sweep is not None:
+        measures.append(MEASURES[step.sweep.measure.key](**step.sweep.measure.values()))
+    return [int(measure.column) - 1 for measure in measures if isinstance(measure, KS) and measure.column]
+
+
 def described_measure(measure: Measure) -> dict[str, Any]:
     """A measure by its key, with the values of its parameters."""
     return {"key": measure.key, "values": {name: getattr(measure, name) for name, _ in declared(type(measure))}}
 
 
-def per_root(measure: Measure) -> float | None:
-    """The exact value times √n for n draws, where it is proportional to 1/√n; None otherwise."""
-    return ks.KOLMOGOROV_MEAN if measure.key == "ks" else None
+def per_root(measure: Measure, spec: RunSpec) -> float | None:
+    """The exact value times √n for n draws of all chains, where it is proportional to 1/√n; None otherwise."""
+    if isinstance(measure, ChainKS):
+        return ks.baseline(1 / spec.n_chains)
+    return ks.baseline(1) if isinstance(measure, KS) else None
 
 
 def cells(measure: Measure, spec: RunSpec) -> dict[str, Any]:

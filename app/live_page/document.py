@@ -15,6 +15,7 @@ from bokeh.resources import Resources
 
 from app.lesson.rules import shows
 from app.live.lanes import Progress, scene_of
+from app.live_page.claims import ks_columns
 from app.live_page.figures import Changes, Difference, Drawn, StructureError
 from app.live_page.recorded import recorded
 from app.live_page.slow import described, names_of, palette
@@ -32,6 +33,7 @@ from lessons.scripts import functions, of_json, policy
 from samplers import Experiment
 from samplers.choices import Choice, value_text
 from samplers.compile.wasm import description
+from samplers.compile.wasm.description import draws_exactly, smooth
 from samplers.compile.wasm.link import LinkError, module
 from samplers.compile.wasm.objects import CompileError
 from samplers.compile.wasm.variations import tried, variations
@@ -134,7 +136,7 @@ def document(
         "STILL": _still(next((state for state in states if state is not None), None)),
         "TEXT": f'<div id="text">{text}</div>' if text else "",
         "FUNCTIONS": functions(of_json([steps, of_lesson])),
-        "BOKEH": "".join(_script(component, beside) for component in components),
+        "BOKEH": "".join(_bokeh(component, beside) for component in components),
         "WORKER": "" if beside else bundle("live/worker.js"),
         "SCRIPT": f'<script src="{LIVE_SCRIPT}"></script>' if beside else f"<script>{bundle('live/page.js')}</script>",
         "PAGE": _zipped(_json(pages)),
@@ -142,7 +144,9 @@ def document(
         "MODULE": _zipped(compiled) if compiled else "",
     }
     allowed = "'self' file: 'wasm-unsafe-eval'" if beside else "'wasm-unsafe-eval'"
-    own = parts["FUNCTIONS"] if beside else parts["FUNCTIONS"] + parts["BOKEH"] + parts["SCRIPT"]
+    own = parts["FUNCTIONS"]
+    if not beside:
+        own += parts["SCRIPT"] + "".join(f"<script>{script_of(component)}</script>" for component in components)
     parts["POLICY"] = f"{policy(own, allowed)}; worker-src blob:"
     page = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
     return LivePage(re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page), steps)
@@ -163,8 +167,11 @@ def live_script() -> str:
     return f'document.getElementById("worker").textContent = {json.dumps(bundle("live/worker.js"))}\n{bundle("live/page.js")}'
 
 
-def _script(component: str, beside: bool) -> str:
-    return f'<script src="{component}.js"></script>' if beside else f"<script>{script_of(component)}</script>"
+def _bokeh(component: str, beside: bool) -> str:
+    """A part of BokehJS: the name of a file, or its compressed text, which the page's script unpacks."""
+    if beside:
+        return f'<script src="{component}.js"></script>'
+    return f'<script type="text/plain" class="bokeh">{_zipped(script_of(component).encode())}</script>'
 
 
 def _json(value: Any) -> bytes:
@@ -255,6 +262,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
     moved = [
         name for name, _ in declared(type(target)) if changes or (step is not None and shows(step, f"target.{name}"))
     ]
+    with_draws = any(draws_exactly(one.lanes[0].sampler) for one in alone)
     stops = _stops(state, moved, alone, kinds, drawn, scenes)
     return {
         "names": state.lane_titles(),
@@ -274,7 +282,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         "shown": [key for key in state.views if key in shown] or shown[:3],
         "figures": views,
         "widgets": any(one.needs_widgets for one in (*drawn[n_lanes], *(one for one, _ in stills))),
-        "target": _target(experiment.target),
+        "target": _target(experiment.target, with_draws, step),
         "stops": stops,
         "controls": None if step is None or changes else _controls(step, kinds[:n_lanes], stops),
         "elsewhere": [] if step is None or changes else _elsewhere(state, step, kinds[:n_lanes], stops),
@@ -413,7 +421,7 @@ def _stop(
             "taps": {view.key: {**tap, **_ids(view)} for view, twin in pairs if (tap := twin.live_tap())},
         }
     return {
-        "target": _aimed(target),
+        "target": aimed(target, any(draws_exactly(one.lanes[0].sampler) for one in alone), state.place.step),
         "kinds": [
             {name: part for name, part in kind.items() if part != base[name]}
             for kind, base in zip(there, kinds, strict=True)
@@ -436,12 +444,12 @@ def _scene(state: AppState) -> Any:
     return replace(scene_of(state, None), live=True)
 
 
-def _target(spec: Choice) -> dict[str, Any]:
+def _target(spec: Choice, with_draws: bool, step: Step | None) -> dict[str, Any]:
     target = make_target(spec)
     return {
         "key": target.key,
         "title": target.title,
-        "base": _aimed(target),
+        "base": aimed(target, with_draws, step),
         "texts": _texts(spec.values()),
     }
 
@@ -451,11 +459,12 @@ def packed(array: Any) -> dict[str, Any]:
     return description.packed(array, few=0)
 
 
-def _aimed(target: Target) -> dict[str, Any]:
-    """A target as the engine sees it, with its exact answers."""
-    return description.of_target(target) | {
+def aimed(target: Target, with_draws: bool = False, step: Step | None = None) -> dict[str, Any]:
+    """A target as the engine sees it, with the exact answers that the measures of a lesson's step need, too."""
+    read = {*target.ks_columns, *(() if step is None else ks_columns(step))}
+    return description.of_target(target, with_draws) | {
         "truth": {
-            "cdf": [packed(edges_and_cdf(column)[1]) for column in target.columns],
+            "cdf": [smooth(edges_and_cdf(column)[1]) if k in read else None for k, column in enumerate(target.columns)],
             "ks_columns": list(target.ks_columns),
             "divergence": _divergence(target),
         }

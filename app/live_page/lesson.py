@@ -1,6 +1,8 @@
 """A lesson on a live page: its text, its questions, its exercises, and the data that judge its claims."""
 
+import json
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from string import ascii_uppercase
 from typing import Any
@@ -13,7 +15,10 @@ from lessons.claims import in_words
 from lessons.formulas import mathml
 from lessons.handout import filled_text, sentence
 from lessons.lesson import Claim, Lesson, Step
+from lessons.live import number, values
 from lessons.prose import as_html
+from samplers import Experiment
+from samplers.expressions import Expression, parse
 from samplers.spec import RunSpec
 
 SWEEP = (
@@ -62,6 +67,7 @@ def _described_step(step: Step, state: AppState | None) -> dict[str, Any]:
         "sweep": sweeping.described(step, state.lane_titles())
         if state is not None and sweeping.is_possible(step)
         else None,
+        "values": {} if state is None or step.spec is None else values(step.spec),
         "question": None if question is None else {"answer": question.answer, "options": len(question.options)},
     }
 
@@ -84,7 +90,10 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
     parts = [f"<h2>{step.number}. {sentence(step.title)}</h2>"]
     if step.spec is not None and not live:
         parts.append(f"<p class='small'>{ELSEWHERE}</p>")
-    parts += [as_html(filled_text(step.text, step), mathml), _question(lesson, step)]
+    parts += [
+        as_html(step.text, mathml, live=None if step.spec is None else partial(_number, step.spec, live)),
+        _question(lesson, step),
+    ]
     if step.watch:
         parts.append(f"<div class='after'><p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p></div>")
     after = []
@@ -101,6 +110,20 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
         after.append("<p class='small'><a class='in-lab' hidden target='_blank' rel='noopener'>Open this step in the lab on this computer</a></p>")  # fmt: skip
     # On a narrow screen the script puts the pictures and their controls into the slot.
     return f"<section class='text' data-step='{step.number}'>{''.join(parts)}<div class='slot'></div><div class='after'>{''.join(after)}</div></section>"
+
+
+def _number(spec: Experiment, live: bool, formula: str) -> str:
+    """A number of a text; on a live step with its formula, which the page's script evaluates at other settings."""
+    found = number(formula, spec)
+    if not live:
+        return found
+    tree = json.dumps(_tree(parse(formula, values(spec), "text")), separators=(",", ":"))
+    return f"<span class='live-number' data-formula='{escape(tree)}' title='{escape(formula)}'>{found}</span>"
+
+
+def _tree(node: Expression) -> list[Any]:
+    """A formula as ``numbers.js`` takes it."""
+    return [int(node.kind), node.value, node.label, [[weight, _tree(part)] for weight, part in node.parts]]
 
 
 def _question(lesson: Lesson, step: Step) -> str:

@@ -114,10 +114,14 @@ def _index(listed: Sequence[tuple[str, Lesson]]) -> str:
 
 
 def _is_live(step: Step) -> bool:
-    """Whether a step has an experiment on a density whose data are small enough for a file."""
+    """Whether a step has an experiment on a density whose data are small enough for a file, and whose fit moves."""
     if step.spec is None or step.spec.of_model:
         return False
-    return step.spec.make_target().sampled.packed().nbytes <= MOST_DATA
+    target = step.spec.make_target()
+    fit = target.fit() if "fit" in step.views else None
+    if fit is not None and fit.formula is None:
+        return False
+    return target.sampled.without_draws().nbytes <= MOST_DATA
 
 
 def _state(lesson: Lesson, step: Step) -> AppState | None:

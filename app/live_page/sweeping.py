@@ -72,7 +72,7 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
             "seeds": step.quick_seeds,
             "measure": described_measure(measure),
             "quantity": step.sweep.quantity,
-            "perRoot": per_root(measure),
+            "perRoot": per_root(measure, points[0].spec),
             "cells": cells(measure, points[0].spec),
             "claims": [_claim(step.claims[i], i) for i in claims_of(step)],
             "axis": axis, "values": values, "numeric": numeric, "log": log, "sizes": step.sweep.quantity != VALUE, "names": list(names),
@@ -131,7 +131,7 @@ def _point(point: Point, measure: Measure) -> dict[str, Any]:
         "values": dict(point.values),
         "run": run,
         "exact": exact(measure, point.spec),
-        "follows": follows(measure, point.spec),
+        "follows": follows(measure, point.spec, point.spec),
         "time": float(point.spec.make_sampler().time_per_step),
     }
 

@@ -48,8 +48,12 @@ _STYLE = """
 :host { overflow-x: auto; }
 .parts { display: flex; flex-wrap: wrap; gap: 2px 14px; font: 14px/1.5 Roboto, sans-serif; font-variant-numeric: tabular-nums; }
 .parts i { display: inline-block; width: 18px; height: 4px; border-radius: 2px; margin-right: 6px; vertical-align: middle; }
-@media (max-width: 600px) { .parts { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; } }
+@media (max-width: 600px) {
+  .parts { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; }
+  .parts:has([data-lit="true"]) > :not([data-lit="true"]) { display: none; }
+}
 """
+"""On a phone there is one line, and while a part is drawn the line is about that part."""
 
 
 class StepBar:

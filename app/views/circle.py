@@ -61,8 +61,9 @@ class Circle(View):
         p.line(np.cos(angles), np.sin(angles), line_color=colours.faint, line_width=1.5)
         p.line(x, y, line_color=colours.exact, line_width=2)
         at = np.array([0, np.pi / 2, np.pi, -np.pi / 2])
-        p.text(0.84 * np.cos(at), 0.84 * np.sin(at), text=["0", "π/2", "±π", "−π/2"], text_align="center",
-               text_baseline="middle", text_color=colours.faint, text_font_size="12px")  # fmt: skip
+        # Each ends at the circle and not across it, however small the circle is.
+        p.text(0.92 * np.cos(at), 0.92 * np.sin(at), text=["0", "π/2", "±π", "−π/2"], text_color=colours.faint, text_font_size="12px",
+               text_align=["right", "center", "left", "center"], text_baseline=["middle", "top", "middle", "bottom"])  # fmt: skip
         # Bars are whole groups of the fine bins, so that counts are exact.
         edges = bin_edges(column)
         self._cuts = np.linspace(0, len(edges) - 1, BARS + 1).round().astype(int)

@@ -12,7 +12,7 @@ from app.views.scales import Scale
 from app.views.theme import plot
 from app.views.trace import exact_quantiles
 from samplers import Experiment
-from samplers.compile.wasm.description import packed
+from samplers.compile.wasm.description import smooth
 from samplers.diagnostics import histogram
 from samplers.diagnostics.ks import edges_and_cdf
 from samplers.manifolds import Simplex
@@ -130,7 +130,7 @@ class Components(View):
     def live_data(self) -> dict[str, Any]:
         log = self._scales[0].log
         ends = [
-            {"log": log, "first": float(p[0]), "last": float(p[-1]), **({"all": packed(p)} if log else {})}
+            {"log": log, "first": float(p[0]), "last": float(p[-1]), **({"all": smooth(p)} if log else {})}
             for p in self._positions
         ]
         return {"positions": ends, "x": [x.tolist() for x in self._x], "bottom": self._bottom, "beyond": self._beyond}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from bokeh.core.properties import Float
@@ -157,6 +157,9 @@ class Globe(View):
     def fits(cls, experiment: Experiment) -> bool:
         return experiment.make_target().manifold in (Sphere(3), Simplex(3))
 
+    above: ClassVar[int] = 0
+    """Lines of its caption that are above the globe, where they are too long for its corner."""
+
     def folds(self) -> bool:
         """Whether the whole globe stands for its part where all coordinates are positive."""
         return isinstance(self.scene.target.manifold, Simplex)
@@ -223,7 +226,7 @@ class Globe(View):
         self.take_touches(p, _HIT, **both)
         self.turn.tags = [turn, tilt]
         self._plot = p
-        self._label = self.caption(p)
+        self._label = self.caption_above(p, self.above)
         if scene.live:
             return p
         # The sliders are for keyboards and for fingers, whose drags scroll the page.

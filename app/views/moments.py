@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from bokeh.layouts import column, row
+from bokeh.layouts import row
 from bokeh.models import BasicTicker, Div
 
 from app.views.base import LINE, Data, Feed, LaneFrame, View
 from app.views.marks import MARKERS, SIGNS, round_up
+from app.views.planes import stack
 from app.views.theme import DASHES, plot
 from samplers import Run, RunSpec
 from samplers.diagnostics import moments
@@ -188,14 +189,13 @@ class Moments(View):
             text="", height=LINE * (2 + len(scene.lanes) // 2), sizing_mode="stretch_width", margin=(0, 8, 0, 8),
             styles={"font-size": "13px", "line-height": f"{LINE}px", "color": colours.text, "overflow": "hidden"},
         )  # fmt: skip
-        side_by_side = row(*figures, sizing_mode="stretch_both")
         if scene.live:
             for what, p in self._figures.items():
                 titles = tuple(self._title(what, share) for share in (False, True))
                 self.feeds[f"{what} title"] = Feed(p.title, ("share",), "text", names=titles)
             # Its caption is text of the page.
-            return side_by_side
-        return column(side_by_side, self._caption, sizing_mode="stretch_both", styles={"background": colours.surface})
+            return row(*figures, sizing_mode="stretch_both")
+        return stack(figures, self._caption)
 
     def _title(self, what: str, share: bool = False) -> str:
         name = self.scene.column.name

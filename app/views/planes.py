@@ -240,8 +240,14 @@ def box(scene: Scene, lines: int) -> Div:
     )  # fmt: skip
 
 
+LOWEST = 100
+"""The least height of a figure above a text, in pixels: on a phone both are in a low card."""
+
+
 def stack(figures: Sequence[Any], text: Div) -> Any:
     """Figures side by side above a text."""
+    for figure in figures:
+        figure.min_height = LOWEST
     return column(row(*figures, sizing_mode="stretch_both"), text, sizing_mode="stretch_both")
 
 

@@ -13,6 +13,7 @@ from app.views.base import Array, Data, LaneFrame
 from app.views.marks import FEWEST_LAGS, MARKERS, round_up
 from app.views.planes import (
     FAILURES,
+    LOWEST,
     Process,
     box,
     process_of,
@@ -196,7 +197,7 @@ class SpectrumView(RecipeView):
         )  # fmt: skip
         for p in (plane, rho):
             quiet_title(p, scene)
-            p.min_width = 140
+            p.min_width, p.min_height = 140, LOWEST
             p.hspan(y=[0.0], line_color=colours.faint, line_width=1)
         plane.yaxis.ticker = plane.xaxis.ticker = BasicTicker(desired_num_ticks=4, num_minor_ticks=0)
         rho.xaxis.formatter, rho.xaxis.ticker = (

@@ -17,6 +17,7 @@ from app.views.steps import add_arrows, longer, rows
 from app.views.theme import FINE, even_scales, plot
 from samplers import Experiment
 from samplers.compile import jit
+from samplers.compile.wasm.description import smooth
 from samplers.parameters import SpecError
 from samplers.targets import TARGETS
 from samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
@@ -164,7 +165,8 @@ class State(View):
             "coordinates": list(self._coordinates),
             "scales": [{"log": scale.log, "range": list(scale.range)} for scale in self._scales],
             "span": self._span.tolist(),
-            "curve": [part.tolist() for part in self._curve] if len(self._coordinates) == 1 else None,
+            "curve": smooth(self._curve[1]) if len(self._coordinates) == 1 else None,
+            "ends": self._curve[0][[0, -1]].tolist() if len(self._coordinates) == 1 else None,
             "usual": getattr(self, "_usual", 0.0),
             "arrows": "full" in self.feeds,
             "cloud": [part.tolist() for part in self._positions(self.scene.target.sample(0, CLOUD))]

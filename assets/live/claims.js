@@ -220,7 +220,11 @@ export class Claims {
   follow(lane, run) {
     const needed = this.claims.flatMap(({ lanes, follows }) => follows.filter((one, i) => one !== null && lanes[i] === lane))
     const parts = /** @type {import("./followed.js").Follows[]} */ (needed)
-    if (parts.length) run.follow({ every: Math.max(...parts.map(({ every }) => every)), moments: Object.assign({}, ...parts.map(({ moments }) => moments)) })
+    if (parts.length) run.follow({
+      every: Math.max(...parts.map(({ every }) => every)),
+      moments: Object.assign({}, ...parts.map(({ moments }) => moments)),
+      gaps: parts.map(({ gaps }) => gaps).find(Boolean) ?? null,
+    })
   }
 
   /** A mark for each claim, with its place in the step. @param {Lanes} records */

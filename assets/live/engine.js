@@ -3,7 +3,8 @@
 /** A place in the module's memory with a shape; its numbers have 8 bytes, in C order.
  * @typedef {{pointer: number, shape: number[], type: "f8" | "i8"}} NDArray */
 /** An array as JSON: its numbers, or their bytes in base64.
- * @typedef {{shape: number[], type: "f8" | "i8", data?: string, values?: number[]}} Packed */
+ * A smooth array has the bytes of its differences, and its smallest and largest number.
+ * @typedef {{shape: number[], type: "f8" | "i8", data?: string | Uint8Array, values?: number[], low?: number, high?: number}} Packed */
 /** How a compiled function takes its arguments: names and kinds; the kind of a tuple is itself such a list.
  * @typedef {Array<[string, any]>} Arguments */
 /** @typedef {{name: string, arguments: Arguments, result: string | null}} Signature */
@@ -22,9 +23,28 @@ export function bytesOf(text) {
   return out
 }
 
+/** The levels of a smooth array between its smallest number and its largest, as samplers/wasm/description.py has them. */
+const LEVELS = 2 ** 44
+
+/** The numbers of a smooth array from their fourth differences. @param {Uint8Array} bytes @param {number} low @param {number} high */
+const summed = (bytes, low, high) => {
+  const n = bytes.length / 8
+  const sums = [0, 0, 0, 0]
+  return Float64Array.from({ length: n }, (_, i) => {
+    let folded = 0
+    for (let k = 7; k >= 0; k--) folded = 256 * folded + bytes[k * n + i]
+    let level = folded % 2 ? -(folded + 1) / 2 : folded / 2
+    for (let k = 0; k < 4; k++) level = sums[k] += level
+    return low + ((high - low) * level) / LEVELS
+  })
+}
+
 /** The numbers of an array of doubles, or the bytes of an array of integers. @param {Packed} packed @returns {Float64Array} */
-export const numbersOf = ({ values, data }) =>
-  values ? Float64Array.from(values) : new Float64Array((typeof data === "string" || !data ? bytesOf(data ?? "") : data).buffer)
+export const numbersOf = ({ values, data = "", low, high }) => {
+  if (values) return Float64Array.from(values)
+  const bytes = typeof data === "string" ? bytesOf(data) : data
+  return low === undefined || high === undefined ? new Float64Array(bytes.buffer) : summed(bytes, low, high)
+}
 
 /** The contents of compressed text in base64. @param {string} text @returns {Response} */
 export const unzipped = (text) => {

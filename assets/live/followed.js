@@ -6,13 +6,14 @@ const MOST_DRAWS = 64
 /** The largest number of coordinates in all these draws. */
 const MOST_NUMBERS = 2 ** 18
 
-/** A run's sums: steps between two snapshots, 0 for none, and expectations by their numbers, each with its compiled function.
- * @typedef {{every: number, moments: Record<string, {sums: string, constants: number[]}>}} Follows */
+/** A run's sums: steps between two snapshots, 0 for none, expectations by their numbers, each with its compiled function,
+ * and the columns whose draws the KS distance of a chain needs, each with its constants, up to a number of draws of a chain.
+ * @typedef {{every: number, moments: Record<string, {sums: string, constants: number[]}>, gaps: {most: number, columns: Array<{k: number, constants: number[]}>} | null}} Follows */
 /** @typedef {import("./engine.js").NDArray} NDArray */
 
 export class Followed {
   /** @param {import("./run.js").Run} run @param {Follows} follows */
-  constructor(run, { every, moments }) {
+  constructor(run, { every, moments, gaps }) {
     this.run = run
     this.every = every
     this.moments = Object.entries(moments).map(([number, { sums, constants }]) => ({
@@ -20,8 +21,14 @@ export class Followed {
     }))
     const { n_chains: n } = run.description
     const { dim } = run.target
-    this.most = this.moments.length ? Math.max(1, Math.min(MOST_DRAWS, Math.floor(MOST_NUMBERS / (n * dim)))) : 0
-    this.snapshots = this.draws = 0
+    this.columns = gaps?.columns ?? []
+    /** The draws of a chain that are held, [column][chain][draw], and their largest number. */
+    this.mostHeld = gaps?.most ?? 0
+    this.heldDraws = this.columns.map(() => new Float64Array(n * this.mostHeld))
+    this.most = this.moments.length + this.columns.length ? Math.max(1, Math.min(MOST_DRAWS, Math.floor(MOST_NUMBERS / (n * dim)))) : 0
+    this.snapshots = this.draws = this.held = 0
+    /** The distances of so many draws of each chain. @type {{n: number, found: Float64Array | null}} */
+    this.distances = { n: 0, found: null }
     /** The step of the last snapshot. */
     this.seen = -1
     /** Σa and Σa² of the auxiliary variables a, [chain][variable]. @type {Float64Array[]} */
@@ -37,7 +44,8 @@ export class Followed {
     const { run } = this
     const { engine, arrays, description } = run
     const [n, width] = arrays.momentum.shape
-    this.snapshots = this.draws = 0
+    this.snapshots = this.draws = this.held = 0
+    this.distances = { n: 0, found: null }
     this.seen = -1
     this.powers = [1, 2].map(() => new Float64Array(n * width))
     engine.integers(arrays.kept_clock).set([0n, BigInt(description.thin), 1n])
@@ -51,7 +59,7 @@ export class Followed {
     const { steps, countedFrom, description: { thin } } = this.run
     return Math.min(
       this.every ? steps + this.every - ((steps - countedFrom) % this.every) : Infinity,
-      this.moments.length ? steps + (this.most - this._kept) * thin : Infinity,
+      this.most ? steps + (this.most - this._kept) * thin : Infinity,
     )
   }
 
@@ -61,7 +69,7 @@ export class Followed {
     const counted = steps - countedFrom
     if (divergence || counted <= 0) return
     if (this.every && counted % this.every === 0) this.snapshot()
-    if (this.moments.length && this._kept === this.most) this._add()
+    if (this.most && this._kept === this.most) this._add()
   }
 
   /** Count the auxiliary variables as they are, once at a step. */
@@ -87,6 +95,13 @@ export class Followed {
     const values = engine.zeros([bins.shape[0], this.most, chains])
     engine.call("observe", { draws: arrays.kept, n: chains, out: values }, target.functions.observe)
     for (const { sums, constants, out } of this.moments) engine.call(sums, { values, n, constants, out })
+    const fresh = engine.view(values)
+    const added = Math.min(n, this.mostHeld - this.held)
+    this.columns.forEach(({ k }, i) => {
+      for (let c = 0; c < chains; c++)
+        for (let t = 0; t < added; t++) this.heldDraws[i][c * this.mostHeld + this.held + t] = fresh[(k * this.most + t) * chains + c]
+    })
+    this.held += added
     engine.free(values)
     this.draws += n
     engine.integers(arrays.kept_clock)[0] = 0n
@@ -105,6 +120,24 @@ export class Followed {
     const { target: { dim, manifold_dim: m }, arrays: { momentum: { shape: [n] } } } = this.run
     const squares = Array.from({ length: dim }, (_, i) => this.auxiliary(i + 1, 2))
     return this.snapshots ? Float64Array.from({ length: n }, (_, c) => squares.reduce((sum, one) => sum + /** @type {Float64Array} */ (one)[c], 0) / m) : null
+  }
+
+  /** The KS distance of each chain's first draws, the mean over columns; null without draws. */
+  gaps() {
+    this._add()
+    const { run: { engine, description: { n_chains: chains } }, held: n, columns, heldDraws, mostHeld } = this
+    if (n === this.distances.n) return this.distances.found
+    const values = engine.zeros([n])
+    const found = Float64Array.from({ length: chains }, (_, c) => {
+      const each = columns.map(({ constants: [a, b, log_beta] }, i) => {
+        engine.view(values).set(heldDraws[i].slice(c * mostHeld, c * mostHeld + n).sort())
+        return engine.call("odds_gap", { values, a, b, log_beta })
+      })
+      return each.reduce((sum, gap) => sum + gap, 0) / each.length
+    })
+    engine.free(values)
+    this.distances = { n, found }
+    return found
   }
 
   /** The mean of a function in each chain; NaN without draws. @param {number} number */

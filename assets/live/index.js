@@ -2,6 +2,7 @@
 
 import { progress, read } from "../progress.js"
 
+document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"
 const listed = JSON.parse(document.getElementById("lessons")?.textContent ?? "[]")
 const known = read()
 for (const lesson of listed) {

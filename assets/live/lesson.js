@@ -2,12 +2,13 @@
 
 import { note, progress, read } from "../progress.js"
 import { SIGNS, summary, WORDS } from "./claims.js"
+import { evaluated, shown, valuesAt } from "./numbers.js"
 import { RecordingPart } from "./recording.js"
 import { SweepPart } from "./swept.js"
 
 const SKIPPED = 0
 
-/** @typedef {{claims: any[], separate: import("./separate.js").SeparateClaim[], question: {answer: number, options: number} | null, sweep: import("./swept.js").SweepGiven | null, recording: import("./recording.js").Recording | null}} LessonStep */
+/** @typedef {{claims: any[], values: Record<string, number>, separate: import("./separate.js").SeparateClaim[], question: {answer: number, options: number} | null, sweep: import("./swept.js").SweepGiven | null, recording: import("./recording.js").Recording | null}} LessonStep */
 /** @typedef {{key: string, steps: LessonStep[], poisson: any}} Given */
 
 /** @param {HTMLElement} line @param {import("./claims.js").Mark} mark */
@@ -85,6 +86,13 @@ export class LessonPage {
     this._forgetSweep()
     this._await(this.step?.separate ?? [])
     this._note()
+  }
+
+  /** Write the numbers of the step's text for these settings. @param {Array<Record<string, any>>} lanes the values of each @param {Record<string, any>} target */
+  follow(lanes, target) {
+    const known = valuesAt(this.step?.values ?? {}, lanes, target)
+    for (const one of this.part?.querySelectorAll("[data-formula]") ?? [])
+      one.textContent = shown(evaluated(JSON.parse(/** @type {HTMLElement} */ (one).dataset.formula ?? ""), known))
   }
 
   /** Mark the sweep's claims as not measured. */

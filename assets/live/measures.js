@@ -153,7 +153,7 @@ const alone = (value) => ({ value, error: null })
 /** The sums that the run makes for its claims. @param {import("./run.js").Run} run */
 const followedBy = ({ followed }) => /** @type {import("./followed.js").Followed} */ (followed)
 
-/** @param {Float64Array | null} values */
+/** The mean over chains; NaN without numbers. @param {Float64Array | null} values */
 const ofSnapshots = (values) => (values ? overChains(values) : alone(NaN))
 
 /** @param {number} x */
@@ -180,6 +180,7 @@ export const MEASURES = {
     const gaps = columns.map((/** @type {number} */ k) => run.engine.call("largest_gap", { bins: run.sums.bins, k, cdf: truth.cdf[k], n_draws: run.nDraws }))
     return alone(total(gaps) / gaps.length)
   },
+  chain_ks: ({ run }) => ofSnapshots(followedBy(run).gaps()),
   kl({ run, cells, poisson }, { column }) {
     return alone(divergence(run, "column_divergence", { bins: run.sums.bins, k: column - 1, ...cells[column], ...poisson }))
   },

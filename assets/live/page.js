@@ -27,6 +27,11 @@ const allowed = (ask, otherwise) => {
 const bokeh = new Promise((done) => {
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => done())
   else done()
+}).then(async () => {
+  for (const { textContent } of document.querySelectorAll("script.bokeh")) {
+    const text = await unzipped(/** @type {string} */ (textContent)).text()
+    document.head.append(Object.assign(document.createElement("script"), { textContent: text }))
+  }
 })
 
 /** The file with its arrays in place of their offsets. @param {any} node @param {ArrayBuffer} arrays @returns {any} */
@@ -298,6 +303,7 @@ const compare = () => {
   const alike = (/** @type {any} */ values, /** @type {any} */ { first: start }) => Object.keys(start).every((name) => values[name] === start[name])
   const isClaimed = (/** @type {LaneChoice} */ { kind, sampler, gradient }, /** @type {number} */ i) =>
     kind === page.lanes[i] && alike(sampler, page.kinds[kind].sampler) && alike(gradient, page.kinds[kind].gradient)
+  lesson.follow(chosen.lanes.map(({ sampler, gradient }) => ({ ...sampler, ...gradient })), chosen.target)
   tell({ type: "compare", same: { lanes: chosen.lanes.length === page.lanes.length && chosen.lanes.every(isClaimed), target: !stopNow() } })
 }
 

@@ -5,7 +5,7 @@ export class Truth {
   constructor(engine, { cdf, ks_columns: columns, divergence }) {
     this.engine = engine
     this.columns = columns
-    this.cdf = cdf.map((/** @type {any} */ packed) => engine.unpack(packed))
+    this.cdf = cdf.map((/** @type {any} */ packed) => packed && engine.unpack(packed))
     this.out = engine.zeros([2])
     this.divergence = divergence && {
       ...divergence,
@@ -15,7 +15,7 @@ export class Truth {
 
   free() {
     const { grid, terms, masses, cuts } = this.divergence ?? {}
-    this.engine.free(this.out, ...this.cdf, ...[grid, terms, masses, cuts].filter(Boolean))
+    this.engine.free(this.out, ...[...this.cdf, grid, terms, masses, cuts].filter(Boolean))
   }
 
   /** The KS distance, the KL divergence and its value for as many independent draws; the last two are NaN where undefined.

@@ -5,11 +5,11 @@ simplex these are the d − 1 odds of the Rosenblatt transform, which are indepe
 """
 
 from functools import lru_cache
-from math import isnan
+from math import exp, isnan, log
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from samplers.compile import jit
 from samplers.running_statistics import Statistics, bin_edges
@@ -96,8 +96,71 @@ def _kolmogorov_interval(level: float, columns: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
+_TERMS = 100_000
+"""The largest number of terms of a continued fraction; their number grows like the root of the shapes."""
+_SMALLEST = 1e-300
+
+
+@jit.helper
+def _fraction(a, b, x):
+    """The continued fraction of I_x(a, b) (DLMF 8.17.22), by the method of Lentz."""
+    above, below = 1.0, 1 - (a + b) * x / (a + 1)
+    below = 1 / (below if abs(below) > _SMALLEST else _SMALLEST)
+    value = below
+    for m in range(1, _TERMS):
+        for part in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            below, above = 1 + part * below, 1 + part / above
+            below = 1 / (below if abs(below) > _SMALLEST else _SMALLEST)
+            above = above if abs(above) > _SMALLEST else _SMALLEST
+            value *= below * above
+        if not abs(below * above - 1) > 1e-15:
+            break
+    return value
+
+
+@jit.helper
+def _odds_cdf(odds, a, b, log_beta):
+    """P(X/(1 − X) < odds) of X ~ Beta(a, b), where ``log_beta`` is log B(a, b)."""
+    if odds <= 0:
+        return 0.0
+    # The share and the rest have all their digits.
+    share, rest = (odds / (1 + odds), 1 / (1 + odds)) if odds < 1 else (1 / (1 + 1 / odds), 1 / odds / (1 + 1 / odds))
+    if rest <= 0:
+        return 1.0
+    front = exp(a * log(share) + b * log(rest) - log_beta)
+    if share < (a + 1) / (a + b + 2):
+        return front * _fraction(a, b, share) / a
+    return 1 - front * _fraction(b, a, rest) / b
+
+
+@jit.reading(jit.float64(jit.vector, jit.float64, jit.float64, jit.float64))
+def odds_gap(values, a, b, log_beta):
+    """D_n of ascending odds of a Beta(a, b) share: max_i max(i/n − F(x_i), F(x_i) − (i−1)/n); nan where F is."""
+    worst, n = 0.0, values.size
+    for i in range(n):
+        below = _odds_cdf(values[i], a, b, log_beta)
+        gap = max((i + 1) / n - below, below - i / n)
+        if not gap <= worst:
+            worst = gap
+            if isnan(gap):
+                break
+    return worst
+
+
+def odds_constants(column: Column) -> tuple[float, float, float] | None:
+    """The constants of :func:`odds_gap` for a column; None where it is not one of odds."""
+    return None if column.odds_of is None else (*column.odds_of, float(special.betaln(*column.odds_of)))
+
+
 def of_values(column: Column, values: Array) -> float:
     """The exact one-sample D_n of ``values`` (n,): max_i max(i/n − F(x_(i)), F(x_(i)) − (i−1)/n)."""
+    constants = odds_constants(column)
+    if constants is not None:
+        jit.prepare([odds_gap])
+        return float(odds_gap(np.sort(values), *constants))
     cdf = np.asarray(column.cdf(np.sort(values)))
     rank = np.arange(len(cdf) + 1) / len(cdf)
     return float(max((rank[1:] - cdf).max(), (cdf - rank[:-1]).max()))

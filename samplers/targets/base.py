@@ -72,6 +72,8 @@ class Column:
     log: bool = False
     shown: tuple[float, float] = (0.0, 0.0)
     """The range of an axis that shows the bulk of the distribution; ``(low, high)`` where it is not given."""
+    odds_of: tuple[float, float] | None = None
+    """The shapes of a Beta distribution whose odds x/(1 − x) the coordinate is."""
 
     @classmethod
     def gaussian(cls, name: str, mean: float, variance: float) -> "Column":
@@ -312,6 +314,10 @@ class Target(param.ParameterizedABC):
     def packed(self) -> Array:
         """The parameters as the compiled functions read them."""
         return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)
+
+    def without_draws(self) -> Array:
+        """The packed parameters without those that only ``draw`` reads."""
+        return self.packed()
 
     def data(self) -> NDArray[np.int64]:
         """The category of every datum, for minibatches; empty where there are no data."""

@@ -165,7 +165,7 @@ def _odds(j: int, a: float, b: float) -> Column:
     low = max(_odds_quantile(a, b, 1e-6), _smallest_odds(b))
     high = min(1 / _odds_quantile(b, a, 1e-6), 1 / _smallest_odds(a))
     low, high = log_range(low, a / b, high)
-    return Column(f"odds {j + 1}", low, high, cdf, 0.0, 1.0, log=True)
+    return Column(f"odds {j + 1}", low, high, cdf, 0.0, 1.0, log=True, odds_of=(a, b))
 
 
 def _odds_quantile(a: float, b: float, p: float) -> float:

@@ -427,8 +427,13 @@ class TypedPosterior(OfTable, Boxed):
 
     def whitened_params(self, whitening: Whitening) -> Array:
         """What the compiled functions read where their coordinates are z, with the exact draws of z."""
-        params, draws = self._programs.packed(self._rows, whitening), whitening.z(self.exact_draws())
-        return np.concatenate([params, [len(draws)], draws.ravel(), [len(params)]])
+        params, draws = self.whitened_without_draws(whitening), whitening.z(self.exact_draws())
+        return np.concatenate([params[:-1], [len(draws)], draws.ravel(), params[-1:]])
+
+    def whitened_without_draws(self, whitening: Whitening) -> Array:
+        """What the compiled functions read where their coordinates are z, without exact draws."""
+        params = self._programs.packed(self._rows, whitening)
+        return np.append(params, len(params))
 
     def packed(self) -> Array:
         # The machine's memory, and the addresses of native code, are a run's own.
@@ -523,6 +528,9 @@ class Standardised(Target):
 
     def packed(self) -> Array:
         return self._packed.copy()
+
+    def without_draws(self) -> Array:
+        return self.of.whitened_without_draws(self.by)
 
     def native(self) -> dict[int, Loop]:
         return self.of.native()

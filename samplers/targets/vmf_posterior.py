@@ -217,6 +217,9 @@ class MisesPosterior(Target):
     def packed(self) -> Array:
         return self._packed.copy()
 
+    def without_draws(self) -> Array:
+        return self._packed[: _FIRST + 2 * self.items]
+
     def log_density(self, theta: Array) -> Array:
         """With respect to the two lengths of arc."""
         one, two = theta[..., :2], theta[..., 2:]

@@ -2,7 +2,7 @@
 
 from lessons.layout import faults
 from tests.browser import VIEWPORT
-from tests.browser.lab import Lab, wait_until
+from tests.browser.lab import WALK, Lab, wait_until
 
 CROWDED = (
     "?target=gaussian&lane=hmc(step_size:0.3)~full&lane=sghmc(step_size:0.1)~gaussian_corrected(variance:4)&lane=sgld(step_size:0.1)~full"
@@ -70,3 +70,59 @@ def test_pictures_end_above_the_keys_of_presenter_mode(page, server):
     assert lab.button("Part back").count() == 0
     page.evaluate("document.documentElement.style.setProperty('--strip', '-30px')")
     lab.until(lambda: page.evaluate(ABOVE_THE_KEYS) == [3, False], "pictures behind the keys")
+
+
+NOTED = "?lesson=recipe-q&step=2&play=0"
+"""Figures with a text of several lines below them, in a card of fixed height."""
+LONG_TEXT = f"""() => {{
+  {FIND}
+  for (const one of figures) one.model.min_height = 300
+}}"""
+
+
+def test_texts_below_figures_stay_in_their_cards_on_a_phone(page, server):
+    """Planted fault: a figure above a text that keeps more height than the card has for it."""
+    page.set_viewport_size(PHONE)
+    lab = Lab(page, server)
+    for query in (NOTED, "?lesson=bias-variance&step=1&play=0", "?lesson=gamma&step=1&play=0"):
+        lab.open(query)
+        lab.until(lambda: page.locator(".card .bk-Div").count(), "a text")
+        lab.until(lambda: faults(page) == [], lambda: str(faults(page)))
+    lab.open(NOTED)
+    lab.until(lambda: page.locator(".card .bk-Div").count() == 2, "the texts")
+    page.evaluate(LONG_TEXT)
+    lab.until(lambda: any("” is larger than its card" in fault for fault in faults(page)), lambda: str(faults(page)))
+
+
+MEASURED = f"""() => {{
+  {WALK}
+  const width = (canvas) => {{ const pen = canvas.getContext("2d"); pen.save(); pen.font = "13px helvetica"; const {{ width }} = pen.measureText("dashed ξ/C: expected 2"); pen.restore(); return width }}
+  const free = width(document.createElement("canvas"))
+  return [...walk(document)].filter((one) => one.tagName === "CANVAS").map((one) => width(one) - free)
+}}"""
+
+
+def test_a_figure_draws_texts_as_wide_as_they_are_measured(page, server):
+    """A caption that only just fits is otherwise cut off at the end. Planted fault: the page's letter spacing."""
+    lab = Lab(page, server).open("?target=gaussian&views=marginal&play=0")
+    lab.until(lambda: page.evaluate(MEASURED), "a canvas")
+    assert max(map(abs, page.evaluate(MEASURED))) < 0.01
+    page.locator(".card > .figure").first.evaluate("(one) => { one.style.letterSpacing = '0.15px' }")
+    assert max(map(abs, page.evaluate(MEASURED))) > 1
+
+
+LIT = f"""() => {{
+  {WALK}
+  const words = [...walk(document)].find((one) => one.matches(".parts"))
+  if (!words?.querySelector("[data-lit=true]")) return []
+  return [...words.children].map((one) => one.getBoundingClientRect()).filter(({{ width }}) => width).map(({{ right }}) => right)
+}}"""
+
+
+def test_on_a_phone_the_part_of_a_step_that_is_drawn_is_seen(page, server):
+    """Its words end on the screen. Planted fault: the words of all parts in one line."""
+    page.set_viewport_size(PHONE)
+    lab = Lab(page, server).open("?lesson=dw&step=1&answer=2")
+    ends = lab.until(lambda: page.evaluate(LIT), "a part that is drawn")
+    assert len(ends) == 1
+    assert ends[0] <= PHONE["width"]

@@ -257,6 +257,24 @@ def test_a_teacher_presents_with_keys(lab):
     assert heading(lab) == ["One"]
 
 
+def test_a_phone_shows_first_the_picture_that_a_step_names_first(phone, server):
+    """A larger screen keeps the order of the menu. Planted fault: the order of the menu."""
+    lab = Lab(phone, server).open("?lesson=thermostats&play=0")
+    lab.until(lambda: len(lab.figures()) == 3, "the views")
+    assert lab.titles() == ["Marginal histogram", "Temperature", "Thermostat"]
+
+    def first():
+        return (
+            min(phone.locator(".card").all(), key=lambda one: one.bounding_box()["y"])
+            .locator(".view-title")
+            .inner_text()
+        )
+
+    assert first() == "Temperature"
+    phone.set_viewport_size({"width": 1280, "height": 720})
+    lab.until(lambda: first() == "Marginal histogram", "the order of the menu")
+
+
 def test_a_lesson_on_a_phone(phone, school):
     lab = Lab(phone, school).open("?lesson=langevin")
     wait_until(lambda: heading(lab) == ["Downhill"], "the step")

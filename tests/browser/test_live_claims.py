@@ -10,7 +10,7 @@ import pytest
 
 from app.lesson.marks import marks
 from app.live_page.claims import MEASURED, SEPARATE, described_claim, follows, is_measured, is_separate, poisson
-from app.live_page.document import _aimed
+from app.live_page.document import aimed
 from app.live_page.site import _is_live
 from lessons import headless
 from lessons.headless import live_result
@@ -29,8 +29,8 @@ EARLY = 30
 """Counted steps that are too few for anything."""
 MOST = 3_000_000
 """Steps of all chains of a run, for which a claim is followed to its reduced length, or less far."""
-IN_PYTHON = ("predictive", "gap", "chain_ks")
-"""Measures that need NumPy's generator, a spectrum, or an exact CDF at each draw."""
+IN_PYTHON = ("predictive", "gap")
+"""Measures that need NumPy's generator, or a spectrum."""
 
 
 def steps_of(lesson):
@@ -50,10 +50,12 @@ def job_of(step, edit=None):
         edit(claims)
     burn_in, most = step.spec.burn_in, MOST // step.spec.n_chains
     first, full = min(claim["first"] for claim in claims), max(claim["full"] for claim in claims)
-    target = _aimed(step.spec.make_target())
+    target = aimed(step.spec.make_target(), step=step)
     if any(followed):
         # All their draws go over.
         full = first + first // 3
+    if any(lane and lane["held"] for lane in followed):
+        full = min(full, *(lane["held"] for lane in followed if lane and lane["held"]))
     lengths = sorted({burn_in + min(n, most) for n in (EARLY, first, full)})
     return {
         "lanes": [description.of_run(spec) | {"keep": 0, "target": target} for spec in step.spec.runs()],
@@ -65,15 +67,19 @@ def job_of(step, edit=None):
 
 
 def followed_by(step, claims):
-    """Of each lane the steps between two of its snapshots, and whether its draws are needed; None without either."""
+    """Of each lane the steps between two of its snapshots, whether its draws are needed, and how many of them the page
+    holds; None without either.
+    """
     out = [None] * len(step.spec.runs())
     for claim in claims:
         for lane, needed in zip(claim["lanes"], claim["follows"], strict=True):
             if needed is not None:
-                before = out[lane] or {"every": 0, "draws": False}
+                before = out[lane] or {"every": 0, "draws": False, "held": 0}
+                held = (needed["gaps"] or {"most": 0})["most"]
                 out[lane] = {
                     "every": max(before["every"], needed["every"]),
-                    "draws": before["draws"] or bool(needed["moments"]),
+                    "draws": before["draws"] or bool(needed["moments"] or held),
+                    "held": max(before["held"], held),
                 }
     return out
 
@@ -281,10 +287,68 @@ def test_another_description_of_sums_is_seen(browser_page, fault):
     assert looked_at(browser_page, [circle_thermostats()], edit=edit)[0]
 
 
+def chains_own():
+    """A step with the distance of a chain."""
+    return find("bias-variance", []).steps[3]
+
+
+def test_the_distance_of_a_chain_stays_after_its_length(browser_page):
+    """The page holds the draws of the full length, and no more. Planted fault: it holds a draw fewer."""
+    step = chains_own()
+    for held, same in ((0, True), (-1, False)):
+        job = job_of(step)
+        for claim in job["claims"]:
+            for needed in claim["follows"]:
+                if needed is not None:
+                    needed["gaps"]["most"] += held
+        job["lengths"] = [step.spec.burn_in + n for n in (step.spec.n_steps, 2 * step.spec.n_steps)]
+        with serve(module_of(step.spec.runs())) as site:
+            ((short, long),) = Host(browser_page, site).claimed(step.spec.runs()[0], [job])
+        numbers = [
+            [one["numbers"][0] for one, claim in zip(answer["results"], job["claims"], strict=True) if claim["measure"]["key"] == "chain_ks"]
+            for answer in (short, long)
+        ]  # fmt: skip
+        expected = expected_of(step, job, short)
+        assert numbers[0] == numbers[1] and len(numbers[0]) == 2
+        assert all(not apart(a, b) for a, b in zip(numbers[0], expected, strict=True)) == same
+
+
+def expected_of(step, job, answer):
+    """Python's distances of a chain, of the draws that the page's run made."""
+    live, evidence = by_the_labs_rule()
+    with live, evidence:
+        runs = [SameRun(*lane) for lane in zip(step.spec.runs(), answer["runs"], answer["recorded"], strict=True)]
+        return [
+            live_result(step, step.claims[claim["place"]], runs).result.measured
+            for claim in job["claims"]
+            if claim["measure"]["key"] == "chain_ks"
+        ]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("this.mostHeld + this.held + t]", "this.mostHeld + t]"), ("fresh[(k *", "fresh[((k - 1) *"),
+        ("this.held += added", "this.held += Math.max(added - 1, 0)"), ("sum + gap, 0)", "Math.max(sum, gap), 0)"), (".sort()", ""),
+    ],
+)  # fmt: skip
+def test_another_distance_of_a_chain_is_seen(browser_page, fault):
+    """Planted faults: other places, another column, lost draws, the largest in place of the mean, no order."""
+
+    def edit(text):
+        assert fault[0] in text
+        return text.replace(*fault)
+
+    assert looked_at(browser_page, [chains_own()], edits={"followed.js": edit})[0]
+
+
 def test_snapshots_are_those_of_the_labs_short_run():
     """Of every claim of the course on momenta. Planted fault: those of the full length."""
     found = [
-        [follows(claim.make_measure(), spec.runs()[claim.lane - 1])["every"] for spec in (step.quick_spec, step.spec)]
+        [
+            follows(claim.make_measure(), spec.runs()[claim.lane - 1], spec.runs()[claim.lane - 1])["every"]
+            for spec in (step.quick_spec, step.spec)
+        ]
         for lesson in load_all([]).lessons.values()
         for step in lesson.steps
         if _is_live(step)
@@ -293,5 +357,5 @@ def test_snapshots_are_those_of_the_labs_short_run():
     ]
     lesson = find("circle", [])
     described = described_claim(lesson.steps[0], 4)
-    assert described["first"] == 12_000 and described["follows"] == [{"every": 30, "moments": {}}]
+    assert described["first"] == 12_000 and described["follows"] == [{"every": 30, "moments": {}, "gaps": None}]
     assert len(found) > 10 and sum(short != full for short, full in found) > 10

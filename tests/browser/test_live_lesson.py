@@ -6,8 +6,10 @@ from dataclasses import fields, replace
 
 import pytest
 
-from app.live_page import lesson_page, write_site
+from app.live_page import lesson_page, site, write_site
 from lessons.lesson import Claim, Lesson, Question, Step, read
+from lessons.live import number
+from samplers import Experiment, SpecError
 from tests.browser import until
 from tests.browser.lab import AXE, check_width
 from tests.browser.live import MOVES, SETTLED, STILL, pages_of, steps, with_pages
@@ -162,6 +164,8 @@ minutes = 1
 
 ## One
 
+FORMULAS
+
 ```toml
 views = ["marginal"]
 controls = ["sampler.friction", "lane2.gradient.variance", "target.sd", "lanes"]
@@ -193,8 +197,60 @@ controls = ["sampler.step_size", "speed", "seed", "n_chains"]
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
     path = tmp_path_factory.mktemp("lesson") / "controls.md"
-    path.write_text(OWN, encoding="utf-8")
+    numbers = ", ".join(f"{{= {formula} =}}" for formula in FORMULAS)
+    path.write_text(OWN.replace("FORMULAS", numbers), encoding="utf-8")
     return lesson_page(read(path))
+
+
+FORMULAS = (
+    "friction", "friction2", "sd", "-2000*sd^2", "log(friction2/friction)/7 - sqrt(variance2)", "1/(1 - step_size/2)", "1/(1 + variance2)^2",
+)  # fmt: skip
+KNOBS = ("sampler-0-friction", "sampler-1-friction", "gradient-1-variance", "target-sd")
+
+
+def at_the_controls(page):
+    """The experiment of the page's controls, by their texts."""
+    first, second, variance, sd = (
+        float(page.locator(f"output[for={knob}]").inner_text().replace("−", "-")) for knob in KNOBS
+    )
+    noises = [{"key": "gaussian"}, {"key": "gaussian", "params": {"variance": variance}}]
+    lanes = [
+        {"sampler": {"key": "sghmc", "params": {"friction": friction}}, "gradient": noise}
+        for friction, noise in zip((first, second), noises, strict=True)
+    ]
+    return Experiment.from_dict({"target": {"key": "gaussian", "params": {"sd": sd}}, "lanes": lanes})
+
+
+def numbers_apart(page):
+    """The numbers of the text that are not those of the lab at the page's controls."""
+    shown, experiment = page.locator(".live-number").all_inner_texts(), at_the_controls(page)
+    found = []
+    for formula, text in zip(FORMULAS, shown, strict=True):
+        try:
+            expected = number(formula, experiment)
+        except SpecError:
+            expected = "–"
+        if text != expected:
+            found.append((formula, text, expected))
+    return found
+
+
+def test_the_numbers_of_a_text_follow_the_controls(opened, own):
+    """All operations, of both lanes and of the target. Planted fault: a formula of the other lane."""
+    page = opened(own, still=True)
+    page.wait_for_function(SETTLED)
+    before = page.locator(".live-number").all_inner_texts()
+    assert before == page.locator(".live-number").all_text_contents() and numbers_apart(page) == []
+    for knob, key in zip(KNOBS, ("ArrowRight", "ArrowLeft", "ArrowRight", "ArrowRight"), strict=True):
+        page.locator(f"#{knob}").press(key)
+        assert numbers_apart(page) == []
+    after = page.locator(".live-number").all_inner_texts()
+    assert [a == b for a, b in zip(before, after, strict=True)] == [False] * 5 + [True, False]
+    wrong = own.replace("&quot;friction2&quot;", "&quot;friction1&quot;")
+    other = opened(wrong, still=True)
+    other.wait_for_function(SETTLED)
+    other.locator("#sampler-1-friction").press("ArrowRight")
+    assert [formula for formula, *_ in numbers_apart(other)] == [one for one in FORMULAS if "friction2" in one]
 
 
 INPUTS = "[...document.querySelectorAll('#lab input, #lab select, #seed')].filter((one) => one.offsetParent).map((one) => one.id)"
@@ -446,3 +502,11 @@ def test_the_start_page_says_what_is_done(opened, lesson, tmp_path):
     page.evaluate("([key, text]) => localStorage.setItem(key, text)", [STORE, json.dumps(HOSTILE)])
     page.reload()
     assert page.locator("#done-marks").inner_text() == ""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_start_page_is_dark_where_the_reader_prefers_it(opened, theme):
+    """Fails where both themes have one background."""
+    page = opened(site._index([]), theme=theme)
+    red = page.evaluate("Number(getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0])")
+    assert (red < 60) == (theme == "dark")

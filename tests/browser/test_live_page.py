@@ -383,7 +383,7 @@ def test_a_file_has_a_policy(opened, page_log):
     """Only the file's own scripts run, and nothing is loaded; a planted fault, another letter in a script, stops it."""
     _, text = made()
     assert "script-src 'sha256-" in text and "default-src 'none'" in text
-    page = opened(text.replace("// The live page: controls", "// The live page: Controls"))
+    page = opened(text.replace('"use strict"' + "\n", '"use strict"' + ";\n"))
     page.wait_for_timeout(2000)
     assert page.evaluate("document.documentElement.dataset.frames") is None
     assert any("Content Security Policy" in error for error in page_log.errors)

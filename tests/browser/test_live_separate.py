@@ -10,7 +10,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from app.lesson import headless_claims, marks
 from app.live_page.claims import described_separately, is_separate
-from app.live_page.document import _aimed
+from app.live_page.document import aimed
 from app.live_page.site import _is_live
 from lessons.headless import run_step
 from lessons.library import find, load_all
@@ -40,7 +40,7 @@ def looked_at(page, step, edits=None):
     """What the page makes of the claims."""
     claims = [described_separately(step, place) for place in range(len(step.claims))]
     with serve(module_of(step.spec.runs()), edits) as site:
-        job = {"claims": claims, "target": _aimed(step.spec.make_target())}
+        job = {"claims": claims, "target": aimed(step.spec.make_target(), step=step)}
         (found,) = Host(page, site).separate(step.spec.runs()[0], [job])
     return found
 

@@ -58,10 +58,10 @@ def few_draws(target: Target, n: int) -> Array:
     return theta if target.support in (LINE, MANIFOLD) else np.maximum(theta, 1e-200)
 
 
-def potential_at(target: Target, theta: Array) -> Array:
+def potential_at(target: Target, theta: Array, params: Array | None = None) -> Array:
     jit.prepare([target.potential])
     out = np.empty(len(theta))
-    target.potential(np.ascontiguousarray(theta), out, target.packed())
+    target.potential(np.ascontiguousarray(theta), out, target.packed() if params is None else params)
     return out
 
 
@@ -101,8 +101,16 @@ def check_functions(cls: type[Target]) -> None:
 
 
 def check_packed(case: Case) -> None:
-    """The packed parameters are contiguous doubles."""
-    packed = make(case).packed()
+    """The packed parameters are contiguous doubles; without those of the draws, U and its gradient are the same."""
+    target = make(case)
+    packed, alone = target.packed(), target.without_draws()
+    theta = np.ascontiguousarray(target.starts())
+    slopes = [np.empty_like(theta), np.empty_like(theta)]
+    jit.prepare([target.gradient])
+    for params, out in zip((packed, alone), slopes, strict=True):
+        target.gradient(theta, out, params.copy())
+    assert np.array_equal(*slopes)
+    assert np.array_equal(potential_at(target, theta), potential_at(target, theta, alone))
     assert packed.dtype == np.float64
     assert packed.flags.c_contiguous
     assert np.isfinite(packed).all()

@@ -218,7 +218,10 @@ def test_a_number_that_does_not_hold_is_found():
 
 
 def problems(path, lessons):
-    """What is wrong with a path: steps that are not there, out of the course's order or twice, and minutes."""
+    """What is wrong with a path: steps that are not there, out of the course's order or twice, and minutes.
+
+    Only where the path leaves time for questions may a lesson take more minutes than it says itself.
+    """
     order, out, last = list(lessons), [], (-1, 0)
     for lecture in path.lectures:
         if lecture.minutes != sum(stop.minutes for stop in lecture.stops):
@@ -231,6 +234,10 @@ def problems(path, lessons):
             if at <= last:
                 out.append(f"{lecture.title}: {stop.lesson} {stop.step} comes too late.")
             last = at
+        for key in {stop.lesson for stop in lecture.stops} & set(lessons):
+            minutes = sum(stop.minutes for stop in lecture.stops if stop.lesson == key)
+            if "time for the questions" not in path.says and minutes > lessons[key].minutes:
+                out.append(f"{lecture.title}: {key} takes {minutes} minutes, and has {lessons[key].minutes}.")
     return out
 
 
@@ -241,7 +248,10 @@ def test_a_path_names_steps_and_keeps_its_time(path):
 
 def test_a_wrong_path_is_found():
     stops = (Stop("langevin", 2, 5), Stop("langevin", 1, 5), Stop("langevin", 9, 5), Stop("gone", 1, 5))
-    assert len(problems(CoursePath("x", "", (Lecture("x", 21, stops),)), LESSONS)) == 4
+    assert len(problems(CoursePath("x", "", (Lecture("x", 21, stops),)), LESSONS)) == 5
+    long = (Lecture("x", 25, (Stop("factors", 1, 25),)),)
+    assert len(problems(CoursePath("x", "", long), LESSONS)) == 1
+    assert problems(CoursePath("x", "With time for the questions.", long), LESSONS) == []
 
 
 def test_paths_are_listed(capsys):

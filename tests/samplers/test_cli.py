@@ -161,7 +161,7 @@ below = 9
 ```
 """
 COLD = """
-from samplers import jit
+from samplers.compile import jit
 from samplers.targets import TARGETS
 target = TARGETS["gaussian"]
 jit.prepare([target.potential, target.gradient])

@@ -389,7 +389,7 @@ numba.core.registry.CPUDispatcher.__setattr__ = numba.core.codegen.JITCodeLibrar
 """
 SMALL_FILES = """
 import resource
-from samplers import jit
+from samplers.compile import jit
 from samplers.targets import TARGETS
 resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))
 target = TARGETS["gaussian"]

@@ -535,7 +535,8 @@ def test_ten_thousand_chains():
 
 FIRST_IN_A_PROCESS = """
 from numba import types
-from samplers import Run, RunSpec, engine, jit
+from samplers import Run, RunSpec, engine
+from samplers.compile import jit
 {fault}
 Run(RunSpec.of("gaussian", "sgld", n_steps=100)).advance(100)
 (signature,) = engine.advance_all.signatures

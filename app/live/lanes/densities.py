@@ -15,7 +15,7 @@ from samplers.kernels import SAMPLERS
 from samplers.kernels.base import KEPT
 from samplers.models.run import needed
 from samplers.spec import make_gradient, make_sampler
-from samplers.targets.base import SIMPLEX
+from samplers.targets.base import SIMPLEX, Target
 
 CHUNK_SECONDS = 0.004
 """The engine comes back this often, so that sessions take turns."""
@@ -110,7 +110,7 @@ class DensityLanes(Lanes):
             large=state.present,
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
             throws=sum(make_sampler(lane.sampler).momentum == KEPT for lane in state.experiment.lanes),
-            noted=sum(map(_noted, state.experiment.lanes)),
+            noted=sum(_noted(lane, target) for lane in state.experiment.lanes),
         )
 
     def facts(self) -> dict[str, str]:
@@ -195,12 +195,14 @@ class DensityLanes(Lanes):
         return max(run.steps for run in self.runs)
 
 
-def _noted(lane: Lane) -> bool:
+def _noted(lane: Lane, target: Target) -> bool:
     noise = make_gradient(lane.gradient).noise()
-    # Only noise that is subtracted can be too large for that.
+    # Only noise that is subtracted can be too large for that; on the simplex the â of a minibatch may be below 0.
     return (
         bool(getattr(SAMPLERS[lane.sampler.key], "accept", False))
-        or max(noise.correction, noise.sample_size, noise.batch_size) > 0
+        or max(noise.correction, noise.sample_size) > 0
+        or noise.estimated
+        or (target.support == SIMPLEX and noise.batch_size > 0)
     )
 
 

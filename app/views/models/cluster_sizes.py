@@ -1,6 +1,6 @@
 """The sizes of the clusters of every method, largest first, and the sticks of the slice sampler."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,11 @@ class ClusterSizes(View):
     title = "Sizes and sticks"
     hint = "share of the points in each; +: the sticks w"
     requires = "clusters"
-    label: ClassVar[str] = "share of points"
     every = 3
 
     def build(self) -> Any:
         colours = self.scene.colours
-        p = plot(colours, "cluster, largest first", self.label, (0.5, SHOWN + 0.5), (LOWEST - 0.2, HIGHEST + 0.3))  # fmt: skip
+        p = plot(colours, "cluster, largest first", "share", (0.5, SHOWN + 0.5), (LOWEST - 0.2, HIGHEST + 0.3))  # fmt: skip
         Scale(True, (LOWEST, HIGHEST)).apply(p.yaxis)
         for i, _ in enumerate(self.scene.lanes):
             sizes, sticks = self.feed(f"method {i}", "x", "y"), self.feed(f"sticks of method {i}", "x", "y")

@@ -11,7 +11,6 @@ class MixtureSizes(ClusterSizes):
     key = "mixture_sizes"
     hint = "share of the documents in each; +: the sticks w"
     requires = "mixture"
-    label = "share of documents"
 
     def captions(self, lanes: Frame) -> dict[str, str]:
         """How many clusters each method has, its concentration, and how well they agree with known ones."""

@@ -23,6 +23,7 @@ class SphericalGlobe(Globe):
     hint = "arrows: topics; dots: documents"
     requires = "spherical"
     tall = True
+    above = 1
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:

@@ -1,6 +1,7 @@
 // The chains in the state space; its figure is app/views/state.py's.
 
 import { TINY, forward, share } from "../marks.js"
+import { numbersOf } from "../engine.js"
 import { latest } from "../lane.js"
 import { CLIPPED } from "../run.js"
 
@@ -11,20 +12,22 @@ const SIGNS = "●■▲◆▼★"
 const TOO_MUCH = { manifold: "Vε² > 2Cε", simplex: "it was below 0" }
 const TURNED = 5
 
-/** @param {[Float64Array | number[], Float64Array | number[]]} curve @param {number} x */
-const interpolated = ([xs, ys], x) => {
-  const step = (xs[xs.length - 1] - xs[0]) / (xs.length - 1)
-  const at = Math.min(Math.max((x - xs[0]) / step, 0), xs.length - 1)
-  const i = Math.min(Math.floor(at), xs.length - 2)
+/** A curve of evenly spaced points at x, linear between them. @param {any} data @param {number} x */
+const interpolated = (data, x) => {
+  const ys = (data.heights ??= numbersOf(data.curve))
+  const [first, last] = data.ends
+  const at = Math.min(Math.max(((x - first) / (last - first)) * (ys.length - 1), 0), ys.length - 1)
+  const i = Math.min(Math.floor(at), ys.length - 2)
   return ys[i] + (at - i) * (ys[i + 1] - ys[i])
 }
 
 /** The positions of θ [row][coordinate] in the figure. @param {any} data @param {any} run @param {Float64Array} theta @param {number} n */
-const positions = ({ scales, coordinates, curve }, run, theta, n) => {
+const positions = (data, run, theta, n) => {
+  const { scales, coordinates } = data
   const values = run.values(theta, n, 1)
   const along = (/** @type {number} */ k) => Array.from({ length: n }, (_, t) => forward(scales[k], values[coordinates[k] * n + t]))
   const x = along(0)
-  return [x, coordinates.length === 1 ? x.map((one) => interpolated(curve, one)) : along(1)]
+  return [x, coordinates.length === 1 ? x.map((one) => interpolated(data, one)) : along(1)]
 }
 
 /** −∇U at the point of the last step, exact and estimated, on one scale. @param {any} data @param {any} run */

@@ -22,18 +22,19 @@ from samplers.diagnostics import autocorrelation, convergence, divergence, ks, m
 from samplers.gradients import Estimator
 from samplers.kernels import Sampler
 from samplers.kernels.base import KEPT
+from samplers.kernels.exact import Exact
 from samplers.kernels.kicks import Moving
 from samplers.models.batch_size import scan_chain
 from samplers.requirements import MODE
 from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
 from samplers.targets import expectations
-from samplers.targets.base import Target
+from samplers.targets.base import Array, Target
 from samplers.trace import Divergence
 
 READINGS = {
     reading.py_func.__name__: reading
     for reading in (
-        ks.largest_gap, divergence.column_divergence, divergence.joint_divergence, autocorrelation.correlations, autocorrelation.sokal,
+        ks.largest_gap, ks.odds_gap, divergence.column_divergence, divergence.joint_divergence, autocorrelation.correlations, autocorrelation.sokal,
         convergence.summarise, running_statistics.pick, running_statistics.chain_means, running_statistics.mean,
         moments.cir_means, moments.scir_variances, moments.scir_variances_cv, moments.geometric_ou_moments, moments.cir_mgfs,
         moments.scir_mgfs_expected, moments.spread_of_chains, moments.add_batch, moments.mean_of_batches, moments.add_exponentials,
@@ -88,6 +89,24 @@ def packed(array: Any, few: int = FEW) -> dict[str, Any]:
     return head | {"data": b64encode(found.astype(f"<{kind}").tobytes()).decode()}
 
 
+LEVELS = 2**44
+"""A smooth array is rounded to this many levels between its smallest number and its largest."""
+
+
+def smooth(array: Array) -> dict[str, Any]:
+    """A smooth array (n,) as JSON: rounded to :data:`LEVELS`, as fourth differences, which have few bytes but 0.
+
+    The first bytes of all differences precede all second ones, and so on; a difference's sign is its last bit. Such
+    bytes compress to a fifth of the numbers' own.
+    """
+    low, high = float(array.min()), float(array.max())
+    levels = np.rint((array - low) / ((high - low) or 1.0) * LEVELS).astype(np.int64)
+    differences = np.diff(levels, n=4, prepend=np.zeros(4, dtype=np.int64))
+    folded = (differences << 1) ^ (differences >> 63)
+    found = folded.astype("<i8").view(np.uint8).reshape(-1, 8).T
+    return {"shape": [len(array)], "type": "f8", "low": low, "high": high, "data": b64encode(found.tobytes()).decode()}
+
+
 def signatures(spec: RunSpec) -> dict[str, dict[str, Any]]:
     """The signatures of the functions that the WebAssembly host itself calls."""
     target = spec.make_target()
@@ -126,7 +145,7 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
         first = target.whitening.z(first)
         momentum = target.whitening.velocity(momentum) if spec.momentum else momentum
     return {
-        "target": of_target(target),
+        "target": of_target(target, draws_exactly(spec.sampler)),
         "sampler": of_sampler(sampler, target),
         "gradient": of_gradient(spec.make_gradient(), target),
         "seed": spec.seed,
@@ -155,11 +174,16 @@ def of_change(change: Change, target: Choice) -> dict[str, Any]:
             for name, one in (("sampler", change.sampler), ("gradient", change.gradient))
         },
     }
-    return found if change.target is None else found | {"target": of_target(made)}
+    return found if change.target is None else found | {"target": of_target(made, draws_exactly(change.sampler))}
 
 
-def of_target(target: Target) -> dict[str, Any]:
-    """A target as the engine sees it."""
+def draws_exactly(sampler: Choice) -> bool:
+    """Whether a step of the sampler calls the target's ``draw``."""
+    return sampler.key == Exact.key
+
+
+def of_target(target: Target, with_draws: bool) -> dict[str, Any]:
+    """A target as the engine sees it, with the parameters of its ``draw`` or without them."""
     sampled = target.sampled
     centre, factor = target.whitening or (np.zeros(target.dim), np.zeros((0, target.dim)))
     statistics = running_statistics.Statistics.empty(target.columns, 1, target.dim, target.planar)
@@ -175,7 +199,7 @@ def of_target(target: Target) -> dict[str, Any]:
             "project": jit.name_of(target.manifold.project),
             "flow": jit.name_of(target.manifold.flow),
         },
-        "params": packed(sampled.packed()),
+        "params": packed(sampled.packed() if with_draws else sampled.without_draws()),
         "data": packed(target.data()),
         "shape": packed(target.manifold.shape()),
         "centre": packed(centre),

@@ -344,3 +344,20 @@ def test_a_frame_of_methods_has_no_more_steps_than_the_page_says(axis, monkeypat
     else:
         assert sweep.steps < minibatch.steps == 16
         assert sweep.chains[0].data_seen - minibatch.chains[0].data_seen <= lanes.model.n_data
+
+
+@pytest.mark.parametrize(
+    ("lane", "noted"),
+    [
+        ("sgld~full", 0),
+        ("sgld~minibatch", 0),
+        ("sgld~minibatch_svrg", 0),
+        ("sgld~minibatch_fisher", 1),
+        ("sgld~minibatch_known", 1),
+        ("hmc~full", 1),
+    ],
+)
+def test_a_picture_has_a_line_for_a_note_only_where_one_may_come(lane, noted):
+    """Planted fault: every minibatch takes a line, and four lanes of them a third of a picture on a phone."""
+    state = AppState(experiment=Experiment.from_query(f"?target=linear_regression&lane={lane}", DEFAULT)[0])
+    assert DensityLanes.scene(state).noted == noted

@@ -1,14 +1,21 @@
 """The course as a folder: its files, and what stands in them."""
 
 import gc
+import gzip
+from base64 import b64decode
+from unittest import mock
 
+import numpy as np
 import pytest
+from scipy import special
 
 from app.live_page import document, site, write_site
 from app.live_page.lesson import step_html
+from app.state import AppState
 from lessons.library import load_all
 from samplers import Experiment
 from samplers.cli import main
+from samplers.compile.wasm import description
 from samplers.parameters import SpecError
 from samplers.targets.own import read, register
 from tests.browser.live import pages_of
@@ -50,6 +57,60 @@ def test_a_step_whose_target_moves_has_its_values_or_names_them(key, number, nam
     assert (f"target.{name}" in page["controls"]) == (label is None)
     assert len(page["stops"].get(name, {"stops": []})["stops"]) >= 3 * (label is None)
     assert page["elsewhere"] == ([] if label is None else [label])
+
+
+@pytest.mark.parametrize(("sampler", "there"), [("sggmc", False), ("exact", True)])
+def test_a_file_has_the_table_of_exact_draws_where_a_lane_makes_them(sampler, there):
+    """Two megabytes of the posterior of two directions. The other of the two files is the planted fault."""
+    experiment = Experiment.from_dict(
+        {"target": "mises_posterior", "lanes": [{"sampler": "gmc"}, {"sampler": sampler}]}
+    )
+    state = AppState(experiment=experiment)
+    page = document._page(state, document._alone(experiment, ()), False)
+    (n,) = page["target"]["base"]["params"]["shape"]
+    assert n == (len(experiment.make_target().packed()) if there else 5 + 2 * 100)
+
+
+@pytest.mark.parametrize(("key", "number", "live"), [("own", 1, False), ("gap", 1, False), ("circle", 4, True)])
+def test_a_step_is_live_where_its_fit_moves(key, number, live):
+    """A fit without a formula is Python's. Fails where a page would lack the picture that its text names."""
+    assert site._is_live(load_all([]).lessons[key].steps[number - 1]) == live
+
+
+def test_a_smooth_array_is_rounded_and_small():
+    """To 2⁻⁴⁴ of its range. Planted fault: a digit that the rounding loses."""
+    x = np.linspace(-6, 6, 2001)
+    array = 3 * special.ndtr(x) - 1
+
+    def restored(packed):
+        planes = np.frombuffer(b64decode(packed["data"]), np.uint8).reshape(8, -1)
+        folded = planes.T.copy().view("<i8")[:, 0]
+        levels = (folded >> 1) ^ -(folded & 1)
+        for _ in range(4):
+            levels = np.cumsum(levels)
+        return packed["low"] + (packed["high"] - packed["low"]) * levels / description.LEVELS
+
+    packed = description.smooth(array)
+    assert np.abs(restored(packed) - array).max() < 1e-13
+    assert len(gzip.compress(b64decode(packed["data"]))) < len(gzip.compress(array.tobytes())) / 3
+    assert restored(description.smooth(np.full(9, 0.5))).tolist() == [0.5] * 9
+    assert np.abs(restored(description.smooth(array + 1e-12 * (x > 0))) - array).max() > 5e-13
+
+
+LARGEST = ("boundary", "scir")
+"""The lessons with the most exact values."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", LARGEST)
+def test_the_file_of_a_lesson_is_small(key):
+    """As that of an experiment: 2.2 MB, 800 kB compressed. Planted fault: values that are not rounded."""
+    lesson = load_all([]).lessons[key]
+    text = site.lesson_page(lesson).encode()
+    assert len(text) < 2.2e6
+    assert len(gzip.compress(text)) < 8e5
+    with mock.patch.object(document, "smooth", document.packed):
+        assert len(gzip.compress(site.lesson_page(lesson).encode())) > 8e5
 
 
 def test_a_claim_that_is_measured_in_the_lab_says_what_is_expected():

@@ -16,7 +16,7 @@ from scipy import stats
 from samplers import RunSpec, diagnostics, run
 from samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
 from samplers.running_statistics import WATCHED, Statistics
-from samplers.targets import TARGETS
+from samplers.targets import TARGETS, dirichlet
 from tests.helpers.work import calls_of
 
 Z = 4.0
@@ -54,6 +54,24 @@ def test_the_histogram_has_scipys_distance_within_the_mass_of_a_bin(target):
     trace.statistics.sums.bins[0] = np.roll(trace.statistics.sums.bins[0], 100)
     truth = stats.kstest(values[:, 0], trace.target.columns[0].cdf).statistic
     assert ks.distance(trace.statistics, 0) > truth + 0.01
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.1, 0.4), (0.5, 900.1), (80.0, 0.2), (3e4, 5e4), (1.0, 1.0)])
+def test_the_distance_of_odds_is_scipys(a, b):
+    """Compiled for the page, too. Planted fault: another shape."""
+    # Logarithms of this size cancel.
+    allowed = 1e-13 * max(a + b, 1000)
+    share = np.random.default_rng(4).beta(a, b, 500)
+    rest = np.random.default_rng(5).beta(b, a, 20)
+    with np.errstate(divide="ignore"):
+        odds = np.sort(np.concatenate([share / (1 - share), (1 - rest) / rest, [0.0, 1e-300, 1e300, np.inf]]))
+    column = dirichlet._odds(0, a, b)
+    expected = stats.kstest(odds, column.cdf).statistic
+    assert ks.of_values(column, odds) == pytest.approx(expected, rel=allowed)
+    assert ks.of_values(replace(column, odds_of=(1.01 * a, b)), odds) != pytest.approx(expected, rel=allowed)
+    each = [ks.odds_gap(np.array([x]), *ks.odds_constants(column)) for x in odds]
+    below = column.cdf(odds)
+    assert np.allclose(each, np.maximum(below, 1 - below), rtol=allowed)
 
 
 def kolmogorov_z(target, draws, n):
