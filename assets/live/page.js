@@ -24,7 +24,7 @@ const allowed = (ask, otherwise) => {
 }
 
 /** BokehJS comes after this script: its text takes long to parse, and the host starts meanwhile. @type {Promise<void>} */
-const bokeh = new Promise((done) => {
+const bokeh = new Promise((/** @type {(value?: undefined) => void} */ done) => {
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => done())
   else done()
 }).then(async () => {

@@ -50,7 +50,7 @@ def of_functions(
     members = {
         "key": key, "title": title or key, "__doc__": energy.__doc__ or f"The distribution with the energy {energy.__name__}.",
         "params": np.array(params, dtype=float).ravel(), "start_at": start_at, "n_data": n_data,
-        "gives": DATA | {MODE} if n_data else ADDED, "__module__": __name__, **_compiled(energy, gradient, of_one),
+        "provides": DATA | {MODE} if n_data else ADDED, "__module__": __name__, **_compiled(energy, gradient, of_one),
     }  # fmt: skip
     made = type("OfFunctions", (OfFunctions,), members)
     found = made()
