@@ -259,7 +259,7 @@ def as_text(report: Report) -> str:
 
 def control_page(text: str, script: str, sizes: Any, frames: Any = ()) -> str:
     """BokehJS and the figures of a live page's file that have a size, with another script, and arrays of frames."""
-    bokeh = max((found[0] for found in SCRIPT.finditer(text) if not found["kind"]), key=len)
+    bokeh = max((found["text"] for found in SCRIPT.finditer(text) if 'class="bokeh"' in found["kind"]), key=len)
     (step,), arrays = json.loads(_held(text, "page"))["steps"], _held(text, "arrays")
     views = step["figures"][str(len(step["lanes"]))]["views"]
     figures = {key: _restored(view["figure"], arrays) for key, view in views.items() if key in sizes}
@@ -267,15 +267,17 @@ def control_page(text: str, script: str, sizes: Any, frames: Any = ()) -> str:
         "<", "\\u003c"
     )
     head = re.sub("<meta http-equiv=[^>]*>", "", text.partition("<style>")[0])
-    given = {"HEAD": head, "BOKEH": bokeh, "PARTS": parts, "DO": script}
+    given = {"HEAD": head, "BOKEH": f"<script>{_unpacked(bokeh).decode()}</script>", "PARTS": parts, "DO": script}
     return re.sub("HEAD|BOKEH|PARTS|DO", lambda found: given[found[0]], PAGE)
 
 
 def _held(text: str, name: str) -> bytes:
     """What a script element of a live page's file holds."""
-    return gzip.decompress(
-        b64decode(next(found["text"] for found in SCRIPT.finditer(text) if f'id="{name}"' in found["kind"]))
-    )
+    return _unpacked(next(found["text"] for found in SCRIPT.finditer(text) if f'id="{name}"' in found["kind"]))
+
+
+def _unpacked(text: str) -> bytes:
+    return gzip.decompress(b64decode(text))
 
 
 def _restored(node: Any, arrays: bytes) -> Any:

@@ -104,7 +104,7 @@ def test_the_engine_of_a_page_is_measured_alone(watched):
 def test_the_host_begins_before_bokehs_script_and_figures_come_one_by_one(watched):
     """The lanes are told to the worker although no BokehJS ever comes. With it, the first frame finds one figure."""
     content = text()
-    bokeh = max((found[0] for found in live.SCRIPT.finditer(content) if not found["kind"]), key=len)
+    bokeh = max((found[0] for found in live.SCRIPT.finditer(content) if 'class="bokeh"' in found["kind"]), key=len)
     never = """
       const add = document.addEventListener
       document.addEventListener = (name, ...rest) => name === "DOMContentLoaded" || add.call(document, name, ...rest)
