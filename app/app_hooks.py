@@ -22,10 +22,8 @@ from tornado.websocket import WebSocketClosedError
 
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
-from app.server import (
-    patches,
-    warmup,
-)
+from app.page import shell  # noqa: F401
+from app.server import patches, warmup
 from app.server.connections import OPEN
 from app.server.handlers import install
 

@@ -138,7 +138,7 @@ def in_plain_python():
 
 if __name__ == "__main__":
     assert os.environ["NUMBA_DISABLE_JIT"] == "1"
-    from tests.helpers import checks_samplers  # noqa: F401
+    from tests.helpers import checks_methods, checks_samplers  # noqa: F401
 
     in_plain_python()
     np.savez(sys.argv[1], **found())
