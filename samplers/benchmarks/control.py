@@ -99,6 +99,6 @@ def bare(option: str, fed: Fed, rate: float) -> Iterator[Served]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "fed.npz"
         fed.save(path)
-        arguments = ["bokeh", "serve", str(APP / "bare.py"), "--args", str(path), str(rate)]
+        arguments = ["bokeh", "serve", str(APP / "live" / "bare.py"), "--args", str(path), str(rate)]
         with serving(option, arguments, "bare", free_port()) as server:
             yield server
