@@ -62,9 +62,7 @@ class LightPage:
         """Connect as :meth:`connect` does, and say that the page is there."""
         await self.connect(url, host)
         self._bus = next(
-            model["id"]
-            for model in models(json.loads(self.document))
-            if "end of the live loop" in str(model["attributes"].get("esm"))
+            model["id"] for model in models(json.loads(self.document)) if model["attributes"].get("class_name") == "Bus"
         )
         self.answer(-2, -1)
         self.event("document_ready", {})

@@ -671,9 +671,14 @@ class Coin(Model):
     score_name, higher_is_better, data_name = "closeness", True, "throws"
     followed = ("share of heads",)
     bias = Real(0.3, bounds=(0.0, 1.0), label="Bias", doc="Of the coin.")
+    n_data = 0
 
     def prepare(self):
         pass
+
+    @classmethod
+    def read(cls, files, form):
+        raise NotImplementedError
 
     def ranges(self):
         return ((0.0, 1.001, False),)

@@ -29,7 +29,7 @@ server = {kind}(lambda request: None)
 server.start(int(sys.argv[2]))
 server.add_sockets(sockets)
 loop = IOLoop.current()
-loop.add_callback(life.keep, loop)
+loop.add_callback(life.stop_on_signals, loop)
 loop.add_callback(os.write, 1, b"ready\\n")
 loop.start()
 """
