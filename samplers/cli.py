@@ -46,7 +46,7 @@ from samplers.parameters import (
 )
 from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings, samplers_of
 from samplers.targets import TARGETS
-from samplers.targets.own import OfTable, Table, register
+from samplers.targets.own import OfTable, Table, keep
 from samplers.trace import Trace
 
 DONE, DIVERGED, BAD_INPUT, STOPPED = 0, 1, 2, 130
@@ -313,7 +313,7 @@ def _table(text: str, files: Sequence[str], form: Format) -> Table | None:
         return None
     found = cls.read({name: _bytes("data", Path(name), MAX_BYTES) for name in files}, form)
     _say_taken(found)
-    return register(found)
+    return keep(found)
 
 
 def _say_taken(data: Any) -> None:

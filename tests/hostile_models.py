@@ -20,7 +20,7 @@ from samplers.expressions.densities import DENSITIES
 from samplers.expressions.functions import FUNCTIONS
 from samplers.parameters import SpecError
 from samplers.targets.base import Array
-from samplers.targets.own import Table, register
+from samplers.targets.own import Table, keep
 from samplers.targets.posterior import TypedPosterior
 from samplers.targets.posterior_data import PRESETS
 from tests.hostile import BITS
@@ -58,7 +58,7 @@ def tables() -> tuple[Table, ...]:
     long = Table(("x", "x2"), rng.standard_normal((60_000, 2)), "y", rng.standard_normal(60_000))
     titles = ("exp", "normal lpdf", "θ", "a", "pi", "theta1", "1", "x" * 30)
     odd = Table(titles, 1e6 * rng.standard_normal((20, len(titles))), "y", np.where(np.arange(20) % 2, 1e6, -1e-300))
-    return register(long), register(odd)
+    return keep(long), keep(odd)
 
 
 def number(rng: random.Random) -> str:

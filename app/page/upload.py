@@ -14,7 +14,7 @@ from samplers.models import MODELS, Model
 from samplers.parameters import SpecError, visible
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
-from samplers.targets.own import OfTable, register
+from samplers.targets.own import OfTable, keep
 from samplers.targets.posterior import TypedPosterior
 
 MAX_BYTES = 30_000_000
@@ -76,7 +76,7 @@ class Upload:
                 raise
             # A table is shared by all who brought the same numbers, and each took them for something else.
             self.taken = found.taken
-            self._data = register(found) if issubclass(model, OfTable) else found
+            self._data = keep(found) if issubclass(model, OfTable) else found
         return self._data
 
 

@@ -11,7 +11,7 @@ from samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, W
 from samplers.engine import Run
 from samplers.spec import RunSpec
 from samplers.targets.logistic_regression import LogisticRegression
-from samplers.targets.own import Table, register
+from samplers.targets.own import Table, keep
 
 TYPED = {
     "parameters": "a, b", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)",
@@ -26,7 +26,7 @@ SLOW = {"step_size": 1e-4}
 def tumours() -> Table:
     """All data of the hand-written target, which is there while the caller holds it."""
     fit = LogisticRegression(items=569).fit()
-    return register(Table(("radius", "texture"), fit.data, "kind", np.asarray(fit.kinds, dtype=float)))
+    return keep(Table(("radius", "texture"), fit.data, "kind", np.asarray(fit.kinds, dtype=float)))
 
 
 def posterior_requirements(effort: Effort) -> list[Requirement]:

@@ -26,7 +26,7 @@ from samplers.spec import Choice, Experiment, RunSpec
 from samplers.targets.base import Array, Column, Tell
 from samplers.targets.boxed import FEW
 from samplers.targets.generative import Generative, coordinates, log_stretch, value_of
-from samplers.targets.own import Table, register
+from samplers.targets.own import Table, keep
 from samplers.targets.posterior import TypedPosterior
 from samplers.targets.posterior_data import PRESETS
 
@@ -102,7 +102,7 @@ class Replica(TypedPosterior):
         """With these columns (N,). The climb to its mode begins at ``start`` (dim,)."""
         *names, answer = columns
         x = np.column_stack([columns[each] for each in names]) if names else np.empty((len(columns[answer]), 0))
-        table = register(Table(tuple(names), x, answer, columns[answer]))
+        table = keep(Table(tuple(names), x, answer, columns[answer]))
         made = cls(
             table=table.key,
             parameters=target.parameters,

@@ -76,7 +76,7 @@ _HELD: WeakValueDictionary[str, Table] = WeakValueDictionary()
 """Tables of their own that persons brought, while anybody holds them."""
 
 
-def register(table: Table) -> Table:
+def keep(table: Table) -> Table:
     """Let targets find the table by its key while the caller holds what is returned."""
     return _HELD.setdefault(table.key, table)
 

@@ -23,7 +23,7 @@ from samplers.targets.base import Array, Column, FirstSteps, Fit, Target, Tell, 
 from samplers.targets.bounded import Bounded, declarations
 from samplers.targets.boxed import FEW, WHITENED_PANELS, Basis, Boxed, NoPeakError
 from samplers.targets.long_run import CHAINS, Reference, hmc
-from samplers.targets.own import OfTable, Table, held, register
+from samplers.targets.own import OfTable, Table, held, keep
 from samplers.targets.posterior_data import PRESETS, of_table
 from samplers.targets.posterior_rows import Programs, batch, gradient, potential
 from samplers.targets.stan import program as stan_program
@@ -266,7 +266,7 @@ class TypedPosterior(OfTable, Boxed):
         if every == 1:
             return super()._starts()
         data = self.contents
-        some = register(Table(data.names, data.x[::every], data.answer, data.y[::every]))
+        some = keep(Table(data.names, data.x[::every], data.answer, data.y[::every]))
         given = {field: getattr(self, field) for field in ("parameters", "prior", "row")}
         try:
             found = type(self)(table=some.key, curve="", coordinates=TYPED, **given)

@@ -38,7 +38,7 @@ from samplers.models import MODELS
 from samplers.parameters import Count, Real, SpecError, declared
 from samplers.spec import ANY_TARGET, LINK_FIELDS, Choice, Settings, max_lanes
 from samplers.targets import TARGETS
-from samplers.targets.own import register
+from samplers.targets.own import keep
 
 # Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
@@ -666,7 +666,7 @@ def test_the_script_of_ones_own_table_takes_the_table(tmp_path):
     """Read as it was on the page, where the answer is another column than would be guessed."""
     content = b"effect,dose\n" + b"".join(b"%d,%d\n" % (k * k % 7, k) for k in range(12))
     (tmp_path / "trial.csv").write_bytes(content)
-    table = register(TARGETS["linear_table"].read({"trial.csv": content}, Format(column="effect")))
+    table = keep(TARGETS["linear_table"].read({"trial.csv": content}, Format(column="effect")))
     target = {"key": "linear_table", "params": {"table": table.key}}
     experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": "sgld"}], "n_steps": 20})
     assert "20 draws of 4 chains" in run_script(export.script(experiment), tmp_path, "trial.csv")

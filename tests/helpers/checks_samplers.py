@@ -18,7 +18,7 @@ from samplers.targets import TARGETS
 from samplers.targets.base import LINE, MANIFOLD, Target
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
-from samplers.targets.own import register
+from samplers.targets.own import keep
 from samplers.targets.posterior_data import PRESETS
 from tests.helpers.statistics import (
     LEVELS,
@@ -274,7 +274,7 @@ def small_tables(seed):
     numbers = x @ [1, -0.5] + rng.standard_normal(20)
     kinds = np.where(rng.random(20) < special.expit(x[:, 0]), "yes", "no")
     return [
-        register(
+        keep(
             kind.read(
                 {"x.csv": "\n".join(["a,b,y", *(f"{a},{b},{y}" for (a, b), y in zip(x, last, strict=True))]).encode()}
             )

@@ -20,7 +20,7 @@ from samplers.recipe.presets import PRESETS
 from samplers.running_statistics import HISTORY, LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, WATCHED, bin_edges
 from samplers.spec import Change, Choice, Experiment, RunSpec
 from samplers.targets import TARGETS
-from samplers.targets.own import Table, register
+from samplers.targets.own import Table, keep
 from tests.helpers.checks_samplers import OFFERED, SMALL, check_card, small_tables, soon_known
 from tests.helpers.statistics import put_sampler
 
@@ -695,7 +695,7 @@ def preset(key):
 
 OTHER_TABLES = small_tables(21)
 # Formulas, to which no step can be added, and tables, of which another shape would be other draws: another one.
-COUNTS = register(Table(("x",), np.arange(12.0)[:, None] / 6, "y", np.arange(12.0) % 5))
+COUNTS = keep(Table(("x",), np.arange(12.0)[:, None] / 6, "y", np.arange(12.0) % 5))
 OTHERS = {
     ("typed", "energy"): "theta^4 - theta",
     ("gaussian_mixture", "positions"): (1.0, 2.0),

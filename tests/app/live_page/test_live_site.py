@@ -17,7 +17,7 @@ from samplers import Experiment
 from samplers.cli import main
 from samplers.compile.wasm import description
 from samplers.parameters import SpecError
-from samplers.targets.own import read, register
+from samplers.targets.own import keep, read
 from tests.browser.live import pages_of
 
 
@@ -129,7 +129,7 @@ def test_the_command_makes_a_page_of_a_persons_own_table(tmp_path, capsys):
     """The page holds the table, and a note says so; without the file the answer is a sentence."""
     rows = tmp_path / "rows.csv"
     rows.write_text("y,x\n" + "\n".join(f"{0.5 * k:.1f},{k}" for k in range(1, 21)), encoding="utf-8")
-    table = register(read({"rows.csv": rows.read_bytes()}, two_kinds=False))
+    table = keep(read({"rows.csv": rows.read_bytes()}, two_kinds=False))
     spec = tmp_path / "spec.json"
     experiment = Experiment.from_dict({"target": {"key": "linear_table", "params": {"table": table.key}}, "lanes": [{"sampler": "sgld"}]})  # fmt: skip
     spec.write_text(experiment.to_json(), encoding="utf-8")

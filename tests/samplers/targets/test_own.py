@@ -14,7 +14,7 @@ from samplers.spec import RunSpec, make_target
 from samplers.targets import own
 from samplers.targets.linear_table import TableLinear
 from samplers.targets.logistic_table import TableLogistic
-from samplers.targets.own import register
+from samplers.targets.own import keep
 
 
 def csv(rows, names="a,b,y", end="\n", delimiter=","):
@@ -31,7 +31,7 @@ GOOD = csv(ROWS)
     GOOD.replace(b"a,b", b'"a"," b "'),
 ], ids=["commas", "semicolons", "tabs", "crlf", "bom", "quotes"])  # fmt: skip
 def test_a_table_is_what_the_file_says(content):
-    table = register(TableLinear.read({"mine.csv": content}))
+    table = keep(TableLinear.read({"mine.csv": content}))
     assert (table.names, table.answer, table.kinds) == (("a", "b"), "y", None)
     np.testing.assert_array_equal(np.column_stack([table.x, table.y]), ROWS)
 
@@ -39,7 +39,7 @@ def test_a_table_is_what_the_file_says(content):
 @pytest.mark.parametrize("words", [("no", "yes"), ("0", "1"), ("-1", "4.5")])
 def test_kinds_are_two_numbers_or_words_the_first_in_order_minus_one(words):
     rows = [(a, b, words[c == "yes"]) for a, b, c in KINDS]
-    table = register(TableLogistic.read({"mine.csv": csv(rows)}))
+    table = keep(TableLogistic.read({"mine.csv": csv(rows)}))
     assert table.kinds == words
     np.testing.assert_array_equal(table.y, [1 if c == "yes" else -1 for *_, c in KINDS])
 
@@ -81,7 +81,7 @@ BAD = {
 def test_what_is_wrong_is_a_sentence_with_line_and_column(kind):
     content, parts = BAD[kind]
     with pytest.raises(FileError) as told:
-        register(TableLinear.read({"folder/mine.csv": content}))
+        keep(TableLinear.read({"folder/mine.csv": content}))
     assert all(part in str(told.value) for part in parts), told.value
 
 
@@ -89,25 +89,25 @@ def test_what_is_wrong_is_a_sentence_with_line_and_column(kind):
 def test_kinds_are_two(answers, part):
     rows = [(a, b, answers[k % len(answers)]) for k, (a, b, _) in enumerate(ROWS)]
     with pytest.raises(FileError, match=part):
-        register(TableLogistic.read({"mine.csv": csv(rows)}))
+        keep(TableLogistic.read({"mine.csv": csv(rows)}))
 
 
 @pytest.mark.parametrize("standardise", [True, False])
 def test_columns_that_no_law_tells_apart_are_refused(standardise):
     rows = [(a, 2 * a + 1, y) for a, _, y in ROWS]
-    table = register(TableLinear.read({"mine.csv": csv(rows)}))
+    table = keep(TableLinear.read({"mine.csv": csv(rows)}))
     with pytest.raises(SpecError, match="one column is nearly the sum of others"):
         TableLinear(table=table.key, standardise=standardise)
     # Planted fault of the check: columns that only look alike.
     rows = [(a, 2 * a + b, y) for a, b, y in ROWS]
-    assert TableLinear(table=register(TableLinear.read({"mine.csv": csv(rows)})).key, standardise=standardise).dim == 4
+    assert TableLinear(table=keep(TableLinear.read({"mine.csv": csv(rows)})).key, standardise=standardise).dim == 4
 
 
 def test_a_table_is_there_while_somebody_holds_it_and_so_is_what_was_made_of_it():
-    table = register(TableLinear.read({"mine.csv": GOOD}))
-    assert register(TableLinear.read({"other name.csv": csv(ROWS, delimiter=";")})) is table
-    assert register(TableLinear.read({"mine.csv": changed(3, 1, 99)})).key != table.key
-    assert register(TableLinear.read({"mine.csv": csv(ROWS, "a,c,y")})).key != table.key
+    table = keep(TableLinear.read({"mine.csv": GOOD}))
+    assert keep(TableLinear.read({"other name.csv": csv(ROWS, delimiter=";")})) is table
+    assert keep(TableLinear.read({"mine.csv": changed(3, 1, 99)})).key != table.key
+    assert keep(TableLinear.read({"mine.csv": csv(ROWS, "a,c,y")})).key != table.key
     experiment = Experiment.of("linear_table", {"sgld": {}}, target_params={"table": table.key})
     again = Experiment.from_json(experiment.to_json())
     assert again == experiment
@@ -131,7 +131,7 @@ def test_a_table_is_there_while_somebody_holds_it_and_so_is_what_was_made_of_it(
 
 
 def test_a_table_of_another_kind_is_refused():
-    table = register(TableLogistic.read({"mine.csv": csv(KINDS)}))
+    table = keep(TableLogistic.read({"mine.csv": csv(KINDS)}))
     with pytest.raises(SpecError, match="bring the file again"):
         TableLinear(table=table.key)
     for wrong in ("own_", "own_" + "g" * 16, table.key + "0", "iris"):
@@ -160,7 +160,7 @@ def quadrature(target, k, x):
 @pytest.mark.parametrize("standardise", [True, False])
 def test_the_law_of_a_linear_regression_is_what_quadrature_finds(prior_sd, standardise):
     """Within .001 of every marginal, and of 1 in the whole mass. Planted fault: a rate of 1/σ² that is a fifth off."""
-    table = register(TableLinear.read({"mine.csv": csv([(a, y) for a, _, y in ROWS], "a,y")}))
+    table = keep(TableLinear.read({"mine.csv": csv([(a, y) for a, _, y in ROWS], "a,y")}))
     target = TableLinear(table=table.key, prior_sd=prior_sd, standardise=standardise)
     for k, column in enumerate(target.columns):
         x = np.linspace(*column.axis, 41)
@@ -188,7 +188,7 @@ def test_the_mode_is_where_the_slope_is_nothing():
 
 
 def test_rows_of_a_logistic_regression_are_the_tables():
-    table = register(TableLogistic.read({"mine.csv": csv(KINDS)}))
+    table = keep(TableLogistic.read({"mine.csv": csv(KINDS)}))
     target = TableLogistic(table=table.key)
     x = np.array([row[:2] for row in KINDS], dtype=float)
     x = np.column_stack([np.ones(12), (x - x.mean(axis=0)) / x.std(axis=0)])

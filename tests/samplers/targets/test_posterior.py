@@ -17,7 +17,7 @@ from samplers.spec import Experiment
 from samplers.targets import bounded, boxed, long_run, newton, posterior
 from samplers.targets.base import Target
 from samplers.targets.bounded import Bounded, declarations
-from samplers.targets.own import Table, register
+from samplers.targets.own import Table, keep
 from samplers.targets.poisson_regression import PoissonRegression, club
 from samplers.targets.posterior import NotCentred, TypedPosterior, as_name
 from samplers.targets.posterior_data import PRESETS
@@ -30,7 +30,7 @@ LINE = Table(("x",), X[:, None], "y", Y)
 def on_line(**values):
     """A line with a known scale, whose posterior is Gaussian."""
     return TypedPosterior(**{
-        "table": register(LINE).key, "parameters": "a, b", "prior": "normal_lpdf(a, 0, 2) + normal_lpdf(b, 1, 3)",
+        "table": keep(LINE).key, "parameters": "a, b", "prior": "normal_lpdf(a, 0, 2) + normal_lpdf(b, 1, 3)",
         "row": "normal_lpdf(y, a + b*x, 0.4)", "curve": "a + b*x", **values,
     })  # fmt: skip
 
@@ -78,7 +78,7 @@ def test_fault_a_prior_of_another_width():
 def test_it_is_the_hand_written_poisson_regression():
     measured, counts = club()
     table = Table(("waist",), measured[:, 1:2], "chins", counts)
-    typed = TypedPosterior(table=register(table).key, parameters="a, b", prior="normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)", row="poisson_log_lpmf(chins, a + b*waist)", curve="")  # fmt: skip
+    typed = TypedPosterior(table=keep(table).key, parameters="a, b", prior="normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)", row="poisson_log_lpmf(chins, a + b*waist)", curve="")  # fmt: skip
     known = PoissonRegression(measure="waist", prior_sd=3.0)
     at = known.sample(1, 20)
     assert np.allclose(typed.gradient_at(at), known.gradient_at(at), rtol=1e-9, atol=1e-8)
@@ -275,7 +275,7 @@ def test_work_is_bounded():
     long = Table(("x",), rng.standard_normal((60_000, 1)), "y", rng.standard_normal(60_000))
     with pytest.raises(SpecError, match=r"instructions for all 60,000 rows; allowed are 5,000,000"):
         on_line(
-            table=register(long).key, row="log_mix(0.3, student_t_lpdf(y, 3, a + b*x, 1), student_t_lpdf(y, 5, a*x, 2))"
+            table=keep(long).key, row="log_mix(0.3, student_t_lpdf(y, 3, a + b*x, 1), student_t_lpdf(y, 5, a*x, 2))"
         )
 
 
@@ -287,7 +287,7 @@ def climbed(monkeypatch, rows=60_000):
     )
     x = 1 + np.random.default_rng(0).standard_normal(rows)
     y = 2 + 3 * x + np.random.default_rng(1).standard_normal(rows)
-    long = register(Table(("x",), x[:, None], "y", y))
+    long = keep(Table(("x",), x[:, None], "y", y))
     target = on_line(table=long.key)
     design = np.column_stack([np.ones(rows), x])
     precision = design.T @ design / 0.16 + np.diag([1 / 4, 1 / 9])
@@ -425,7 +425,7 @@ def named(of):
 def test_columns_go_by_names_that_can_be_typed():
     assert named(as_name)
     # Two titles with one name are told apart by no formula.
-    odd = register(Table(("a (m)",), X[:, None], "a_m", Y))
+    odd = keep(Table(("a (m)",), X[:, None], "a_m", Y))
     with pytest.raises(SpecError, match="two columns of the table are called a_m in formulas"):
         on_line(table=odd.key, row="normal_lpdf(a_m, a + b, 1)", curve="")
 
@@ -451,13 +451,13 @@ def test_fault_names_of_columns(slip):
 def test_each_column_is_the_one_with_its_title():
     """The third column is the third one's numbers: a row that has them all."""
     columns = np.column_stack([X, X**2, np.cos(X)])
-    table = register(Table(("one", "the two", "3"), columns, "last", Y))
+    table = keep(Table(("one", "the two", "3"), columns, "last", Y))
     target = on_line(table=table.key, row="normal_lpdf(last, a*one + 10*b*the_two + 100*x_3, 1)", curve="")
     expected = stats.norm.logpdf(Y, 2 * columns[:, 0] + 30 * columns[:, 1] + 100 * columns[:, 2])
     at = np.array([2.0, 3.0])
     assert np.allclose(target.log_likelihood(at), expected, rtol=1e-12)
     # Planted fault: two of the columns exchanged.
-    exchanged = register(Table(("the two", "one", "3"), columns, "last", Y))
+    exchanged = keep(Table(("the two", "one", "3"), columns, "last", Y))
     other = on_line(table=exchanged.key, row=target.row, curve="")
     assert not np.allclose(other.log_likelihood(at), expected, rtol=1e-3)
 
@@ -519,7 +519,7 @@ PARTS = {"parameters": "a, b", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0
 
 def test_a_mixture_whose_part_is_known_is_two_models():
     """With shares of 0 and 1 each mean is that of its own rows: Σy/(n + 1/9)."""
-    target = TypedPosterior(table=register(GROUPS).key, **PARTS)
+    target = TypedPosterior(table=keep(GROUPS).key, **PARTS)
     for column, own in zip(target.columns, (GROUPS.x[:, 0] == 1, GROUPS.x[:, 0] == 0), strict=True):
         assert abs(column.mean - Y[own].sum() / (own.sum() + 1 / 9)) < 1e-7
         assert abs(column.variance * (own.sum() + 1 / 9) - 1) < 1e-6
@@ -528,7 +528,7 @@ def test_a_mixture_whose_part_is_known_is_two_models():
 def test_fault_a_mixture_from_its_first_part(monkeypatch):
     monkeypatch.setattr(densities, "log_sum_exp", lambda a, b: a + densities.apply("log1p_exp", b - a))
     with pytest.raises(SpecError, match="it has no finite value at a = 0, b = 0"):
-        TypedPosterior(table=register(GROUPS).key, **PARTS)
+        TypedPosterior(table=keep(GROUPS).key, **PARTS)
 
 
 # 1 − tanh² is 0 from |b| = 19.1 on, though its logarithm is about −2|b|.
@@ -539,7 +539,7 @@ def run_at_a_pole():
     """A run whose chains are where the density is +∞, from b = 20 to 30: an unadjusted step may lead there."""
     beyond = "abs(b - 25) - 5"
     prior = f"normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 1.5) - 0.01*log({beyond} + abs({beyond}))"
-    params = {**UNBOUNDED, "table": register(LINE).key, "parameters": "a, b", "prior": prior}
+    params = {**UNBOUNDED, "table": keep(LINE).key, "parameters": "a, b", "prior": prior}
     made = Run(RunSpec.of("posterior", "rwm", target_params=params, n_chains=2, seed=1))
     made.position = [0.0, 25.0]
     made.advance(10)

@@ -14,7 +14,7 @@ from samplers.engine import Run
 from samplers.expressions import compiler
 from samplers.expressions.compiler import Code
 from samplers.expressions.native import module
-from samplers.targets.own import Table, register
+from samplers.targets.own import Table, keep
 from samplers.targets.posterior import PRESETS, TypedPosterior
 from samplers.targets.posterior_rows import BLOCK, batch, gradient, potential
 
@@ -28,7 +28,7 @@ def line(items):
     """A line through so many points."""
     rng = np.random.default_rng(items)
     x = rng.normal(size=items)
-    table = register(Table(("x",), x[:, None], "y", (rng.random(items) < 0.3 + 0.4 * (x > 0)).astype(float)))
+    table = keep(Table(("x",), x[:, None], "y", (rng.random(items) < 0.3 + 0.4 * (x > 0)).astype(float)))
     HELD.append(table)
     return TypedPosterior(
         table=table.key, parameters="a, b", prior="normal_lpdf(a, 0, 2) + cauchy_lpdf(b, 0, 1)",

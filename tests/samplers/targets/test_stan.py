@@ -12,7 +12,7 @@ from scipy import special, stats
 from samplers import Experiment, run, trace
 from samplers.expressions import name as coordinate
 from samplers.targets import stan
-from samplers.targets.own import Table, register
+from samplers.targets.own import Table, keep
 from samplers.targets.posterior import TypedPosterior
 from samplers.targets.posterior_data import PRESETS
 
@@ -138,7 +138,7 @@ OTHERS = {
 
 def of_others(what):
     parameters, prior, row = OTHERS[what]
-    return TypedPosterior(table=register(TABLE).key, parameters=parameters, prior=prior, row=row, curve="")
+    return TypedPosterior(table=keep(TABLE).key, parameters=parameters, prior=prior, row=row, curve="")
 
 
 @pytest.mark.parametrize("what", OTHERS)

@@ -16,7 +16,7 @@ from samplers.kernels import SAMPLERS
 from samplers.parameters import SpecError
 from samplers.targets import newton
 from samplers.targets.base import FirstSteps, Whitening
-from samplers.targets.own import Table, register
+from samplers.targets.own import Table, keep
 from samplers.targets.posterior import STANDARDISED, TYPED, TypedPosterior
 
 HELD = []
@@ -25,7 +25,7 @@ REFERENCE = Path(__file__).parents[4] / "shared" / "data" / "posteriordb.json"
 
 
 def table(x, y, names=("x",)):
-    HELD.append(register(Table(tuple(names), np.column_stack(np.atleast_2d(x)) if np.ndim(x) == 1 else x, "y", y)))
+    HELD.append(keep(Table(tuple(names), np.column_stack(np.atleast_2d(x)) if np.ndim(x) == 1 else x, "y", y)))
     return HELD[-1].key
 
 
@@ -144,7 +144,7 @@ def reference(name):
         pytest.skip("posteriordb.json is no part of the project")
     data = json.loads(REFERENCE.read_text())[name]
     ((answer, y),) = data["outcome"].items()
-    HELD.append(register(Table(tuple(data["columns"]), np.column_stack(list(data["columns"].values())), answer, np.array(y, dtype=float))))  # fmt: skip
+    HELD.append(keep(Table(tuple(data["columns"]), np.column_stack(list(data["columns"].values())), answer, np.array(y, dtype=float))))  # fmt: skip
     params = {"table": HELD[-1].key, **{field: data[field] for field in ("parameters", "prior", "row")}, "curve": ""}
     return params, np.array([[each["mean"], each["sd"], each["mcse_of_mean"]] for each in data["reference"].values()])
 
