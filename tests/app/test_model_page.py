@@ -456,7 +456,7 @@ def test_the_loop_makes_the_draws_of_the_experiment(query):
             await stage.frames()
         return stage
 
-    stage = asyncio.run(loop())
+    stage = asyncio.run(live())
     for record, alone in zip(
         stage.runner.lanes.records, start(stage.state.experiment, stage.runner.lanes.model), strict=True
     ):
@@ -493,7 +493,7 @@ def test_the_curves_file_holds_every_score_of_every_seed():
             await stage.frames()
         return stage
 
-    stage = asyncio.run(loop())
+    stage = asyncio.run(live())
     _, content = saved(stage, "_curves")
     rows = list(csv.DictReader(io.StringIO(content)))
     assert len(rows) == sum(len(run.scores) for run in stage.runs())
@@ -535,7 +535,7 @@ def test_the_saved_experiment_gives_the_scores_of_the_page(query, changed, tmp_p
             await stage.frames()
         return stage
 
-    stage = asyncio.run(loop())
+    stage = asyncio.run(live())
     name, text = saved(stage, "_json")
     assert name == "experiment.json"
     saved_one = Experiment.from_json(text)
@@ -579,7 +579,7 @@ def test_more_changes_than_a_file_may_hold_are_told():
         stage.runner.lanes.records[1].run.changes = [change] * (MAX_CHANGES + 1)
         return stage
 
-    stage = asyncio.run(loop())
+    stage = asyncio.run(live())
     notify = Mock()
     with patch("app.page.export.pmui"):
         menu = ExportMenu(stage.state, stage.runner, notify)
@@ -599,7 +599,7 @@ def test_what_a_refused_experiment_gives_way_to_is_what_runs():
         await stage.runner._begin()
         return stage
 
-    stage = asyncio.run(loop())
+    stage = asyncio.run(live())
     assert stage.screen.show_problem.called
     assert stage.state.experiment.lanes[1].sampler.values()["step_size"] == 0.1
     assert stage.runner.lanes.runs[1].changes[-1].sampler.values()["step_size"] == 0.1
@@ -620,7 +620,7 @@ def test_a_picture_that_was_made_is_sent_though_something_else_was_asked_for_mea
         await stage.frames()
         return stage
 
-    assert asyncio.run(loop()).bus.send_frame.await_count == 1
+    assert asyncio.run(live()).bus.send_frame.await_count == 1
 
 
 def test_a_changed_parameter_goes_on_and_is_marked():
@@ -1008,7 +1008,7 @@ def test_the_page_sees_how_far_a_file_is_read():
         await stage.runner._begin()
         return stage
 
-    stage = asyncio.run(loop())
+    stage = asyncio.run(live())
     assert any("Reading pets.csv" in call.args[0] for call in stage.screen.show_work.call_args_list)
     assert stage.state.own_data.name == "pets.csv"
 
