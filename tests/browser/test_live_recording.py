@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.live_page import lesson_page, live_page, recording
+from app.live_page import lesson_page, live_page, recording, site
 from lessons.library import find
 from samplers import Experiment
 from tests.browser import IDLE
@@ -96,8 +96,9 @@ def test_a_recording_shows_each_moment(opened, lesson, text):
         assert shown(page, lesson, there) == []
 
 
-def test_a_density_with_much_data_is_a_recording(opened, density_lesson):
+def test_a_density_with_much_data_is_a_recording(opened, density_lesson, monkeypatch):
     """Its views are those of the step, each line of a caption with the sign of its lane."""
+    monkeypatch.setattr(site, "MOST_DATA", 100)
     text = lesson_page(density_lesson)
     page, there = open_at(opened, text), pages_of(text)["lesson"]["steps"][0]["recording"]
     assert [one["key"] for one in there["figures"]] == list(density_lesson.steps[0].views)
@@ -132,8 +133,9 @@ def test_a_recording_on_a_telephone_in_the_dark(opened, text):
 GROUNDS = "() => Bokeh.documents.flatMap((one) => one.roots()).flatMap((root) => [...root.references()]).filter((one) => one.type === 'LinearColorMapper').map((one) => one.palette[0])"
 
 
-def test_recorded_images_are_of_the_theme(opened, density_lesson):
+def test_recorded_images_are_of_the_theme(opened, density_lesson, monkeypatch):
     """The map of the torus has the ground of the page, also after a change of the theme."""
+    monkeypatch.setattr(site, "MOST_DATA", 100)
     page = open_at(opened, lesson_page(density_lesson), theme="dark")
     assert "#1b2027" in page.evaluate(GROUNDS) and "#ffffff" not in page.evaluate(GROUNDS)
     dark = pixels(page)
