@@ -81,12 +81,7 @@ class Runner(Live):
         """Where a step takes seconds: the call that makes the next one."""
         self._engine = asyncio.Lock()
         self._said_long = False
-        self._moving, self._slowly, self._loading, self._finding = (
-            ProcessorShare(),
-            ProcessorShare(),
-            ProcessorShare(),
-            ProcessorShare(),
-        )
+        self._moving, self._slowly, self._loading, self._finding = (ProcessorShare() for _ in range(4))
         state.param.watch(self._on_experiment, "experiment")
         state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
         state.param.watch(

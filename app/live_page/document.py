@@ -7,6 +7,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from html import escape
 from itertools import product
 from typing import Any, NamedTuple
@@ -157,6 +158,7 @@ def _still(state: AppState | None) -> str:
     return still(state.experiment.make_target(), state.coordinate) if state is not None else ""
 
 
+@cache
 def script_of(component: str) -> str:
     """A part of BokehJS as text."""
     return "\n".join(Resources(mode="inline", components=[component]).js_raw)
@@ -167,6 +169,7 @@ def live_script() -> str:
     return f'document.getElementById("worker").textContent = {json.dumps(bundle("live/worker.js"))}\n{bundle("live/page.js")}'
 
 
+@cache
 def _bokeh(component: str, beside: bool) -> str:
     """A part of BokehJS: the name of a file, or its compressed text, which the page's script unpacks."""
     if beside:
@@ -262,7 +265,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
     moved = [
         name for name, _ in declared(type(target)) if changes or (step is not None and shows(step, f"target.{name}"))
     ]
-    with_draws = any(draws_exactly(one.lanes[0].sampler) for one in alone)
+    with_draws = _with_draws(alone)
     stops = _stops(state, moved, alone, kinds, drawn, scenes)
     return {
         "names": state.lane_titles(),
@@ -421,7 +424,7 @@ def _stop(
             "taps": {view.key: {**tap, **_ids(view)} for view, twin in pairs if (tap := twin.live_tap())},
         }
     return {
-        "target": aimed(target, any(draws_exactly(one.lanes[0].sampler) for one in alone), state.place.step),
+        "target": aimed(target, _with_draws(alone), state.place.step),
         "kinds": [
             {name: part for name, part in kind.items() if part != base[name]}
             for kind, base in zip(there, kinds, strict=True)
@@ -442,6 +445,11 @@ def _scene(state: AppState) -> Any:
     state.experiment.make_target().prepare(Progress().tell)
     state.dark = False
     return replace(scene_of(state, None), live=True)
+
+
+def _with_draws(alone: Sequence[Experiment]) -> bool:
+    """Whether the file needs what the target's ``draw`` reads: one of these experiments draws exactly."""
+    return any(draws_exactly(one.lanes[0].sampler) for one in alone)
 
 
 def _target(spec: Choice, with_draws: bool, step: Step | None) -> dict[str, Any]:
