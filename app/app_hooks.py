@@ -3,7 +3,7 @@
 # First of all: what comes after it takes seconds.
 import sys
 
-from app.server import life
+from sgmcmc_lab.app.server import life
 
 life.begin()
 print("SG-MCMC Lab: loading libraries and compiled functions …", file=sys.stderr, flush=True)
@@ -22,10 +22,10 @@ from tornado.websocket import WebSocketClosedError
 
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
-from app.page import shell  # noqa: F401
-from app.server import patches, warmup
-from app.server.connections import OPEN
-from app.server.handlers import install
+from sgmcmc_lab.app.page import shell  # noqa: F401
+from sgmcmc_lab.app.server import patches, warmup
+from sgmcmc_lab.app.server.connections import OPEN
+from sgmcmc_lab.app.server.handlers import install
 
 install()
 patches.install()

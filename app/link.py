@@ -7,19 +7,19 @@ from urllib.parse import quote
 
 import param
 
-from app.lesson import position as places
-from app.page.upload import KINDS
-from app.room.rooms import CODE
-from app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
-from app.views import VIEWS, axes_of, coordinates
-from lessons.specs import WORDS, check_address
-from samplers import Experiment
-from samplers.choices import given_again, link_fields
-from samplers.migrations import VERSION
-from samplers.parameters import OWN as OWN_TABLE
-from samplers.parameters import SpecError, declared
-from samplers.spec import LINK_FIELDS
-from samplers.targets.own import OfTable
+from sgmcmc_lab.app.lesson import position as places
+from sgmcmc_lab.app.page.upload import KINDS
+from sgmcmc_lab.app.room.rooms import CODE
+from sgmcmc_lab.app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
+from sgmcmc_lab.app.views import VIEWS, axes_of, coordinates
+from sgmcmc_lab.lessons.specs import WORDS, check_address
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.choices import given_again, link_fields
+from sgmcmc_lab.samplers.migrations import VERSION
+from sgmcmc_lab.samplers.parameters import OWN as OWN_TABLE
+from sgmcmc_lab.samplers.parameters import SpecError, declared
+from sgmcmc_lab.samplers.spec import LINK_FIELDS
+from sgmcmc_lab.samplers.targets.own import OfTable
 
 HIDEABLE = (
     "controls", "transport", "equations", "export", "share", "lessons", "present", "theme", "workbench", "pages",

@@ -4,7 +4,7 @@ import logging
 
 import panel as pn
 
-from app.page.shell import page
+from sgmcmc_lab.app.page.shell import page
 
 try:
     page().servable()

@@ -5,29 +5,29 @@ from typing import Any, NamedTuple
 
 import param
 
-from app.lesson.names import names
-from app.lesson.position import Place
-from app.lesson.rules import is_hidden
-from app.page.upload import KINDS, Upload
-from app.views import AXES, VIEWS, axes_of, coordinates, fitting
-from app.views.base import COLUMNS
-from app.views.theme import Theme, theme
-from lessons import Step
-from samplers import Experiment, Lane
-from samplers.files import short_name
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.kernels.recipe import EULER, SEMI_IMPLICIT, RecipeSampler, parameters_of
-from samplers.models import METHODS, MODELS
-from samplers.models.base import UPLOADED
-from samplers.parameters import SpecError, declared
-from samplers.recipe.presets import PRESETS
-from samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
-from samplers.requirements import BATCH
-from samplers.spec import ANY_SAMPLER, ANY_TARGET, first_lanes, is_model, max_lanes, samplers_of
-from samplers.targets import TARGETS, Target
-from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
-from samplers.targets.drawn import energy_through
+from sgmcmc_lab.app.lesson.names import names
+from sgmcmc_lab.app.lesson.position import Place
+from sgmcmc_lab.app.lesson.rules import is_hidden
+from sgmcmc_lab.app.page.upload import KINDS, Upload
+from sgmcmc_lab.app.views import AXES, VIEWS, axes_of, coordinates, fitting
+from sgmcmc_lab.app.views.base import COLUMNS
+from sgmcmc_lab.app.views.theme import Theme, theme
+from sgmcmc_lab.lessons import Step
+from sgmcmc_lab.samplers import Experiment, Lane
+from sgmcmc_lab.samplers.files import short_name
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.kernels.recipe import EULER, SEMI_IMPLICIT, RecipeSampler, parameters_of
+from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.base import UPLOADED
+from sgmcmc_lab.samplers.parameters import SpecError, declared
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
+from sgmcmc_lab.samplers.requirements import BATCH
+from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, first_lanes, is_model, max_lanes, samplers_of
+from sgmcmc_lab.samplers.targets import TARGETS, Target
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
+from sgmcmc_lab.samplers.targets.drawn import energy_through
 
 DEFAULT = Experiment.from_dict({
     "target": "gaussian",

@@ -142,13 +142,13 @@ The figures in a notebook
 -------------------------
 A figure of a trace, or of several in a list: marginal, joint, trace or autocorrelation::
 
-    from lessons.figures import figure
-    from samplers import RunSpec, run
+    from sgmcmc_lab.lessons.figures import figure
+    from sgmcmc_lab.samplers import RunSpec, run
     figure(run(RunSpec.of("quartic", "sgld", n_steps=10_000)), "marginal")
 """
 
-from lessons.document import LessonError
-from lessons.lesson import Claim, Lesson, Step, read
-from lessons.library import Library, load_all
+from sgmcmc_lab.lessons.document import LessonError
+from sgmcmc_lab.lessons.lesson import Claim, Lesson, Step, read
+from sgmcmc_lab.lessons.library import Library, load_all
 
 __all__ = ["Claim", "Lesson", "LessonError", "Library", "Step", "load_all", "read"]

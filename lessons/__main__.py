@@ -2,7 +2,7 @@
 
 import sys
 
-from lessons.cli import main
+from sgmcmc_lab.lessons.cli import main
 
 # Processes of a sweep import this file and must not run it.
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lessons.lesson import BIAS, DIFFERENCE, RATIO, RELATIVE_BIAS, Claim, Goal
-from lessons.measures.base import NAN, Estimate
+from sgmcmc_lab.lessons.lesson import BIAS, DIFFERENCE, RATIO, RELATIVE_BIAS, Claim, Goal
+from sgmcmc_lab.lessons.measures.base import NAN, Estimate
 
 SHARE = 0.1
 """Of the effect: an error larger than this is too large for a check mark."""

@@ -18,20 +18,20 @@ from typing import Any
 
 from tqdm import tqdm
 
-from lessons import contact
-from lessons import sweep as sweeps
-from lessons.claims import Result
-from lessons.handout import handout
-from lessons.headless import Outcome, run_step
-from lessons.lesson import Lesson, Step
-from lessons.library import VARIABLE, Library, load_all
-from lessons.paths import paths
-from samplers import SpecError
-from samplers.benchmarks import machine, record
-from samplers.compile import jit
-from samplers.interrupts import interruptible
-from samplers.live import maker
-from samplers.models.run import needed
+from sgmcmc_lab.lessons import contact
+from sgmcmc_lab.lessons import sweep as sweeps
+from sgmcmc_lab.lessons.claims import Result
+from sgmcmc_lab.lessons.handout import handout
+from sgmcmc_lab.lessons.headless import Outcome, run_step
+from sgmcmc_lab.lessons.lesson import Lesson, Step
+from sgmcmc_lab.lessons.library import VARIABLE, Library, load_all
+from sgmcmc_lab.lessons.paths import paths
+from sgmcmc_lab.samplers import SpecError
+from sgmcmc_lab.samplers.benchmarks import machine, record
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.interrupts import interruptible
+from sgmcmc_lab.samplers.live import maker
+from sgmcmc_lab.samplers.models.run import needed
 
 PASSED, FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -235,7 +235,7 @@ def _make(field: str, folder: Path) -> None:
 
 def _figures() -> Any:
     """The module of the figures, which takes a second to load."""
-    from lessons import figures
+    from sgmcmc_lab.lessons import figures
 
     return figures
 

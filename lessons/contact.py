@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from lessons.layout import faults
-from lessons.lesson import Lesson, Step
-from samplers import SpecError
-from samplers.benchmarks.serving import ARGUMENTS, browser_path, served
+from sgmcmc_lab.lessons.layout import faults
+from sgmcmc_lab.lessons.lesson import Lesson, Step
+from sgmcmc_lab.samplers import SpecError
+from sgmcmc_lab.samplers.benchmarks.serving import ARGUMENTS, browser_path, served
 
 OPTION = "contact-sheet"
 SIZE = {"width": 1280, "height": 720}

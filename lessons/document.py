@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lessons.formulas import mathml
-from lessons.prose import ADDRESSES, markup_problem, placed_formulas
-from samplers.files import read_file
-from samplers.parameters import SpecError
+from sgmcmc_lab.lessons.formulas import mathml
+from sgmcmc_lab.lessons.prose import ADDRESSES, markup_problem, placed_formulas
+from sgmcmc_lab.samplers.files import read_file
+from sgmcmc_lab.samplers.parameters import SpecError
 
 MAX_BYTES = 200_000
 """Of a file."""

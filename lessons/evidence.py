@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from lessons.measures.base import DRAWS, MOMENTA, NAN, OWN_RUN, Estimate, Evidence, Measure, OfColumn
-from lessons.measures.diverged import Diverged
-from samplers import Run, RunSpec
+from sgmcmc_lab.lessons.measures.base import DRAWS, MOMENTA, NAN, OWN_RUN, Estimate, Evidence, Measure, OfColumn
+from sgmcmc_lab.lessons.measures.diverged import Diverged
+from sgmcmc_lab.samplers import Run, RunSpec
 
 SNAPSHOTS = 400
 """Snapshots of the momenta in a run."""

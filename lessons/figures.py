@@ -16,18 +16,18 @@ from bokeh.io.doc import patch_curdoc
 from bokeh.models import BoxSelectTool, CustomJSTickFormatter, FixedTicker, LegendItem, LogAxis, Plot, TapTool
 from holoviews.plotting.links import DataLink
 
-from lessons import sweep as sweeps
-from lessons.document import is_number
-from lessons.headless import Outcome
-from lessons.lesson import VALUE, Lesson, Step
-from lessons.measures.base import Evidence
-from samplers import SpecError
-from samplers.diagnostics.autocorrelation import autocorrelation
-from samplers.models.run import ModelRun
-from samplers.parameters import declared
-from samplers.running_statistics import bin_edges
-from samplers.spec import ANY_SAMPLER
-from samplers.trace import Trace
+from sgmcmc_lab.lessons import sweep as sweeps
+from sgmcmc_lab.lessons.document import is_number
+from sgmcmc_lab.lessons.headless import Outcome
+from sgmcmc_lab.lessons.lesson import VALUE, Lesson, Step
+from sgmcmc_lab.lessons.measures.base import Evidence
+from sgmcmc_lab.samplers import SpecError
+from sgmcmc_lab.samplers.diagnostics.autocorrelation import autocorrelation
+from sgmcmc_lab.samplers.models.run import ModelRun
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.running_statistics import bin_edges
+from sgmcmc_lab.samplers.spec import ANY_SAMPLER
+from sgmcmc_lab.samplers.trace import Trace
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5518f", "#56b4e9", "#e69f00")
 """Of lanes and methods: the page's four, and two more of Okabe and Ito's palette."""

@@ -6,8 +6,8 @@ from xml.etree.ElementTree import Element, tostring
 
 from latex2mathml.converter import convert_to_element
 
-from lessons.prose import formula_parts
-from samplers import SpecError
+from sgmcmc_lab.lessons.prose import formula_parts
+from sgmcmc_lab.samplers import SpecError
 
 ELEMENTS = frozenset(
     [

@@ -10,14 +10,14 @@ from itertools import product
 from string import ascii_uppercase
 from typing import Any
 
-from lessons.claims import Result
-from lessons.formulas import mathml
-from lessons.glossary import used
-from lessons.headless import Outcome
-from lessons.lesson import Exercise, Lesson, Step
-from lessons.live import filled
-from lessons.prose import as_html, without_paragraph
-from lessons.scripts import functions, of_models, policy
+from sgmcmc_lab.lessons.claims import Result
+from sgmcmc_lab.lessons.formulas import mathml
+from sgmcmc_lab.lessons.glossary import used
+from sgmcmc_lab.lessons.headless import Outcome
+from sgmcmc_lab.lessons.lesson import Exercise, Lesson, Step
+from sgmcmc_lab.lessons.live import filled
+from sgmcmc_lab.lessons.prose import as_html, without_paragraph
+from sgmcmc_lab.lessons.scripts import functions, of_models, policy
 
 CAPTIONS = {
     "marginal": "One coordinate: what the chains visited, and the exact density in grey.",
@@ -203,7 +203,7 @@ def _links(tokens: Sequence[Any]) -> Iterator[Any]:
 
 def _figures(outcome: Outcome) -> Iterator[tuple[str, list[Any]]]:
     """The kind of each figure of a step, and what Bokeh draws of it."""
-    from lessons import figures
+    from sgmcmc_lab.lessons import figures
 
     figures.prepare("bokeh")
     for kind in figures.fitting(outcome):
@@ -217,7 +217,7 @@ def _drawn(made: Any, caption: str, titled: bool) -> Any:
     from bokeh.layouts import column
     from bokeh.models import CategoricalSlider, CustomJS, Plot
 
-    from lessons import figures
+    from sgmcmc_lab.lessons import figures
 
     drawn = figures.bokeh_plot(made).state
     drawn.html_attributes = {"role": "img", "aria-label": caption}

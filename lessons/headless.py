@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from lessons import sweep as sweeps
-from lessons.claims import Result, judge, quantity
-from lessons.evidence import Told, evidence, measured
-from lessons.lesson import Claim, Step
-from lessons.measures.base import Evidence
-from samplers import Experiment, Run
-from samplers.models.run import ModelRun, start
+from sgmcmc_lab.lessons import sweep as sweeps
+from sgmcmc_lab.lessons.claims import Result, judge, quantity
+from sgmcmc_lab.lessons.evidence import Told, evidence, measured
+from sgmcmc_lab.lessons.lesson import Claim, Step
+from sgmcmc_lab.lessons.measures.base import Evidence
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.models.run import ModelRun, start
 
 Progress = Callable[[str, int, int], None]
 """``progress(what, done, total)``."""

@@ -14,14 +14,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lessons import live
-from lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, parse, text_of
-from lessons.measures import MEASURES
-from lessons.measures.base import DRAWS, FEWEST, STATISTICS, Measure
-from lessons.specs import WORDS, changed, check_address, choice_data, experiment, leaves, put
-from samplers import Choice, Experiment, RunSpec, SpecError
-from samplers.choices import Reader
-from samplers.migrations import control
+from sgmcmc_lab.lessons import live
+from sgmcmc_lab.lessons.document import MAX_PROSE, Fields, LessonError, Path_, Section, is_number, parse, text_of
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.lessons.measures.base import DRAWS, FEWEST, STATISTICS, Measure
+from sgmcmc_lab.lessons.specs import WORDS, changed, check_address, choice_data, experiment, leaves, put
+from sgmcmc_lab.samplers import Choice, Experiment, RunSpec, SpecError
+from sgmcmc_lab.samplers.choices import Reader
+from sgmcmc_lab.samplers.migrations import control
 
 MAX_CLAIMS = 20
 MAX_CHECKS = 20

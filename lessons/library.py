@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lessons.document import LessonError
-from lessons.lesson import Lesson, order_of, read
-from lessons.outline import Outline, outline
+from sgmcmc_lab.lessons.document import LessonError
+from sgmcmc_lab.lessons.lesson import Lesson, order_of, read
+from sgmcmc_lab.lessons.outline import Outline, outline
 
 log = logging.getLogger(__name__)
 

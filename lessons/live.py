@@ -4,8 +4,8 @@ import math
 import re
 from collections.abc import Callable
 
-from samplers import Experiment, SpecError
-from samplers.expressions import evaluate, parse
+from sgmcmc_lab.samplers import Experiment, SpecError
+from sgmcmc_lab.samplers.expressions import evaluate, parse
 
 LIVE = re.compile(r"\{=([^{}]{1,200})=\}")
 """A formula in a text."""

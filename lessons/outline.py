@@ -10,12 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lessons.document import LessonError, Section, parse, text_of
-from lessons.lesson import TOO_DEEP, front_matter, order_of
-from lessons.measures import MEASURES
-from lessons.measures.base import STATISTICS
-from lessons.specs import choice_data
-from samplers import SpecError
+from sgmcmc_lab.lessons.document import LessonError, Section, parse, text_of
+from sgmcmc_lab.lessons.lesson import TOO_DEEP, front_matter, order_of
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.lessons.measures.base import STATISTICS
+from sgmcmc_lab.lessons.specs import choice_data
+from sgmcmc_lab.samplers import SpecError
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from lessons.figures import COLOURS, EXACT, MARKERS, prepare
-from samplers import SpecError
-from samplers.files import FileError
-from samplers.models import METHODS
-from samplers.models.factors import compare as factors
-from samplers.models.network import figures as network
-from samplers.models.spherical import compare as spherical
-from samplers.targets.base import Array
+from sgmcmc_lab.lessons.figures import COLOURS, EXACT, MARKERS, prepare
+from sgmcmc_lab.samplers import SpecError
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.factors import compare as factors
+from sgmcmc_lab.samplers.models.network import figures as network
+from sgmcmc_lab.samplers.models.spherical import compare as spherical
+from sgmcmc_lab.samplers.targets.base import Array
 
 Picture = tuple[str, Any]
 """The name of its file, and Matplotlib's figure."""

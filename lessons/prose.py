@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from lessons.live import LIVE
+from sgmcmc_lab.lessons.live import LIVE
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)

@@ -19,18 +19,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import platformdirs
 
-import samplers
-from lessons.claims import mean, quantity
-from lessons.document import is_number
-from lessons.evidence import evidence, measured
-from lessons.lesson import AT, BEST, BEST_AT, SLOPE, VALUE, Claim, Point, Step, Sweep
-from lessons.measures import MEASURES
-from lessons.measures.base import Estimate
-from samplers import Experiment, RunSpec, stored_files
-from samplers.gradients import GRADIENTS
-from samplers.interrupts import begin_worker
-from samplers.parameters import declared
-from samplers.spec import ANY_SAMPLER, ANY_TARGET, settings_of
+from sgmcmc_lab import samplers
+from sgmcmc_lab.lessons.claims import mean, quantity
+from sgmcmc_lab.lessons.document import is_number
+from sgmcmc_lab.lessons.evidence import evidence, measured
+from sgmcmc_lab.lessons.lesson import AT, BEST, BEST_AT, SLOPE, VALUE, Claim, Point, Step, Sweep
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.lessons.measures.base import Estimate
+from sgmcmc_lab.samplers import Experiment, RunSpec, stored_files
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.interrupts import begin_worker
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, settings_of
 
 log = logging.getLogger(__name__)
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from samplers.cli import main
+from sgmcmc_lab.samplers.cli import main
 
 sys.exit(main())

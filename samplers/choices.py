@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl
 
 import param
 
-from samplers.migrations import VERSION, migrated, version_of
-from samplers.parameters import SpecError, Value, check, check_all, declared, nearest, written
-from samplers.registry import Named
+from sgmcmc_lab.samplers.migrations import VERSION, migrated, version_of
+from sgmcmc_lab.samplers.parameters import SpecError, Value, check, check_all, declared, nearest, written
+from sgmcmc_lab.samplers.registry import Named
 
 # A saved experiment is a few kB, a link at most what servers and chat programs pass on.
 MAX_JSON, MAX_QUERY = 1_000_000, 8_000

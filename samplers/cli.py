@@ -19,20 +19,20 @@ from typing import Any
 import param
 from tqdm import tqdm
 
-from samplers import engine, file_format
-from samplers.choices import MAX_JSON
-from samplers.compile import jit
-from samplers.diagnostics import autocorrelation, convergence
-from samplers.file_format import Format
-from samplers.files import read_file
-from samplers.gradients import GRADIENTS
-from samplers.interrupts import interruptible
-from samplers.kernels import SAMPLERS
-from samplers.models import METHODS, MODELS
-from samplers.models.run import ModelRun, needed, run_models, write_curves
-from samplers.models.topics.corpus import MAX_BYTES
-from samplers.output import written
-from samplers.parameters import (
+from sgmcmc_lab.samplers import engine, file_format
+from sgmcmc_lab.samplers.choices import MAX_JSON
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, convergence
+from sgmcmc_lab.samplers.file_format import Format
+from sgmcmc_lab.samplers.files import read_file
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.interrupts import interruptible
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.run import ModelRun, needed, run_models, write_curves
+from sgmcmc_lab.samplers.models.topics.corpus import MAX_BYTES
+from sgmcmc_lab.samplers.output import written
+from sgmcmc_lab.samplers.parameters import (
     MAX_FORMULA,
     Count,
     CountVector,
@@ -44,10 +44,10 @@ from samplers.parameters import (
     SpecError,
     declared,
 )
-from samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings, samplers_of
-from samplers.targets import TARGETS
-from samplers.targets.own import OfTable, Table, keep
-from samplers.trace import Trace
+from sgmcmc_lab.samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings, samplers_of
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.own import OfTable, Table, keep
+from sgmcmc_lab.samplers.trace import Trace
 
 DONE, DIVERGED, BAD_INPUT, STOPPED = 0, 1, 2, 130
 SUFFIXES = (".nc", ".csv")
@@ -475,8 +475,8 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _live(options: argparse.Namespace) -> int:
-    from samplers.live import maker
-    from samplers.output import written
+    from sgmcmc_lab.samplers.live import maker
+    from sgmcmc_lab.samplers.output import written
 
     # Targets find the table for as long as it is held here.
     experiment, _held = _experiment(options)
@@ -493,8 +493,8 @@ def _live(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from samplers import benchmarks
-    from samplers.benchmarks import classroom, closed, fairness, live, page, record, start, students
+    from sgmcmc_lab.samplers import benchmarks
+    from sgmcmc_lab.samplers.benchmarks import classroom, closed, fairness, live, page, record, start, students
 
     def say(what: str) -> None:
         print(what, file=sys.stderr, flush=True)

@@ -14,14 +14,14 @@ import numpy as np
 from numba import types
 from numpy.random import SFC64, Generator, SeedSequence
 
-from samplers.compile import jit
-from samplers.expressions.compiler import Formulas, Tier
-from samplers.gradients import Estimator
-from samplers.kernels.base import KEPT, Sampler
-from samplers.running_statistics import BLOCK, N_LAGS, Statistics, accumulate, sums_type
-from samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
-from samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
-from samplers.trace import Divergence, Trace
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions.compiler import Formulas, Tier
+from sgmcmc_lab.samplers.gradients import Estimator
+from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
+from sgmcmc_lab.samplers.running_statistics import BLOCK, N_LAGS, Statistics, accumulate, sums_type
+from sgmcmc_lab.samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
+from sgmcmc_lab.samplers.trace import Divergence, Trace
 
 # A chain this many standard deviations from the target's mean has left it for good: an Euler step that
 # overshoots grows from here at every step, and a double overflows soon after.

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.files import ENCODINGS, FileError, count_lines, csv_rows, decode, dialect, lines_for, quoted
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.files import ENCODINGS, FileError, count_lines, csv_rows, decode, dialect, lines_for, quoted
+from sgmcmc_lab.samplers.parameters import SpecError
 
 NO_SEPARATOR = "\x1f"
 """Of a file of one column: no text has the unit separator."""

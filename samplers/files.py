@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any
 
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.parameters import SpecError
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.parameters import SpecError
 
 GROUP = "sgmcmc_lab.live"
 

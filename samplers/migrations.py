@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from samplers.parameters import Count, SpecError, check
+from sgmcmc_lab.samplers.parameters import Count, SpecError, check
 
 VERSION = 3
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.parameters import SpecError
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from itertools import chain
 from typing import Any, ClassVar, TypeVar, cast
 
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.parameters import SpecError
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.targets.base import Array, Column
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets.base import Array, Column
 
 N_BINS = 2048
 """Bins of a column's histogram, and one more at each end for what falls outside."""

@@ -18,7 +18,7 @@ import numpy as np
 import param
 from numpy.random import SFC64, Generator, SeedSequence
 
-from samplers.choices import (
+from sgmcmc_lab.samplers.choices import (
     Choice,
     Reader,
     choice_dict,
@@ -31,17 +31,17 @@ from samplers.choices import (
     parse_json,
     value_text,
 )
-from samplers.gradients import GRADIENTS, Estimator
-from samplers.kernels import SAMPLERS, Sampler
-from samplers.kernels.base import KEPT
-from samplers.migrations import VERSION
-from samplers.models import METHODS, MODELS, Model
-from samplers.models.base import UPLOADED
-from samplers.parameters import OWN, Count, RealVector, SpecError, Value, check, check_all, declared
-from samplers.registry import Union
-from samplers.requirements import MEMORY
-from samplers.targets import TARGETS, Target, own
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
+from sgmcmc_lab.samplers.kernels import SAMPLERS, Sampler
+from sgmcmc_lab.samplers.kernels.base import KEPT
+from sgmcmc_lab.samplers.migrations import VERSION
+from sgmcmc_lab.samplers.models import METHODS, MODELS, Model
+from sgmcmc_lab.samplers.models.base import UPLOADED
+from sgmcmc_lab.samplers.parameters import OWN, Count, RealVector, SpecError, Value, check, check_all, declared
+from sgmcmc_lab.samplers.registry import Union
+from sgmcmc_lab.samplers.requirements import MEMORY
+from sgmcmc_lab.samplers.targets import TARGETS, Target, own
+from sgmcmc_lab.samplers.targets.base import Array
 
 MAX_CHANGES = 1000
 """Of a lane."""

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets.base import Array
 
 Numbers = dict[str, Array]
 """What is said of a part beside its move, by symbol: a gradient, a Poisson number, a probability."""

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from uuid import uuid4
 
-from samplers.files import read_file
+from sgmcmc_lab.samplers.files import read_file
 
 MAX_BYTES = 64_000_000
 """Of one file; the engine's loop takes half a megabyte."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from samplers.expressions import evaluate
-from samplers.requirements import MODE
+from sgmcmc_lab.samplers.expressions import evaluate
+from sgmcmc_lab.samplers.requirements import MODE
 
 
 def exponential(x):

@@ -8,11 +8,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from samplers.kernels.base import Sampler
-from samplers.parameters import SpecError
-from samplers.running_statistics import Statistics
-from samplers.spec import RunSpec
-from samplers.targets.base import SIMPLEX, Array, Target
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.running_statistics import Statistics
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets.base import SIMPLEX, Array, Target
 
 MAX_LOG_LIKELIHOOD = 4_000_000
 """Numbers of log p(row | θ) in one file, 32 MB: of every row for every draw."""

@@ -107,7 +107,7 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish(session):
     """With ``pytest -n``, before many tests: each process compiles its share, rather than all of them the same."""
     if _WORKER and len(session.items) > 500:
-        from samplers.compile import jit
+        from sgmcmc_lab.samplers.compile import jit
 
         number, n = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         jit.prepare(jit.declared()[number::n])

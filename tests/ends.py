@@ -15,9 +15,9 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-from samplers.expressions import Expression, name, parse
-from samplers.expressions.machine import LANES, execute, program, workspace
-from samplers.targets.bounded import declarations
+from sgmcmc_lab.samplers.expressions import Expression, name, parse
+from sgmcmc_lab.samplers.expressions.machine import LANES, execute, program, workspace
+from sgmcmc_lab.samplers.targets.bounded import declarations
 
 DIGITS = 420
 """e^−700 has 304 zeros, and some 60 digits are left of 1 − p; differences then have 40 right ones."""

@@ -27,9 +27,9 @@ from urllib.parse import quote
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import WebSocketClosedError
 
-from app.server.message_filter import SENDS
-from samplers.benchmarks.light import LightPage, mapping, models
-from samplers.compile import jit
+from sgmcmc_lab.app.server.message_filter import SENDS
+from sgmcmc_lab.samplers.benchmarks.light import LightPage, mapping, models
+from sgmcmc_lab.samplers.compile import jit
 from tests.browser import Server, serve
 
 STANDSTILL = 0.5
@@ -530,7 +530,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the mutations (default 1)")
     options = parser.parse_args(arguments)
     # A first start on a machine compiles for a minute; that is not what is measured.
-    importlib.import_module("samplers.models")
+    importlib.import_module("sgmcmc_lab.samplers.models")
     jit.prepare(jit.declared())
     with tempfile.TemporaryDirectory() as where:
         lessons = Path(where) / "lessons"

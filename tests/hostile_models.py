@@ -16,13 +16,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from samplers.expressions.densities import DENSITIES
-from samplers.expressions.functions import FUNCTIONS
-from samplers.parameters import SpecError
-from samplers.targets.base import Array
-from samplers.targets.own import Table, keep
-from samplers.targets.posterior import TypedPosterior
-from samplers.targets.posterior_data import PRESETS
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.own import Table, keep
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 from tests.hostile import BITS
 
 ALLOWED = 0.1

@@ -18,8 +18,8 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from app.live_page import live_page
-from samplers import Experiment
+from sgmcmc_lab.app.live_page import live_page
+from sgmcmc_lab.samplers import Experiment
 from tests import browser
 
 EXPERIMENT = {"target": "quartic", "lanes": [{"sampler": "sgld"}, {"sampler": "sghmc"}]}

@@ -295,9 +295,7 @@ class Watch:
 
     def pytest_runtest_protocol(self, item):
         # What is worked out once would be entered by the first test alone that asks for it.
-        loaded = [
-            module for name, module in sys.modules.items() if name.split(".")[0] in ("app", "lessons", "samplers")
-        ]
+        loaded = [module for name, module in sys.modules.items() if name.split(".")[0] == "sgmcmc_lab"]
         for kept in [one for module in loaded for one in vars(module).values() if isinstance(one, CACHED)]:
             kept.cache_clear()
         self.coverage.switch_context(item.nodeid)
@@ -406,8 +404,8 @@ def _pytest(entries: list[str], plugin: object, *options: str) -> int:
 def _warm(folder: Path, cache: Path) -> int:
     """In a process of its own: compile all that there is to compile."""
     os.environ["SGMCMC_LAB_CACHE"] = str(cache)
-    import samplers.models  # noqa: F401
-    from samplers.compile import jit
+    import sgmcmc_lab.samplers.models  # noqa: F401
+    from sgmcmc_lab.samplers.compile import jit
 
     jit.prepare(jit.declared())
     return 0

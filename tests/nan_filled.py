@@ -46,9 +46,9 @@ def of_samplers():
     """What the runs of the cases hold after a few steps; of Gaussians also far out in a tail, with a step whose error
     in energy no exponential holds.
     """
-    from samplers import engine
-    from samplers.kernels import SAMPLERS
-    from samplers.spec import RunSpec
+    from sgmcmc_lab.samplers import engine
+    from sgmcmc_lab.samplers.kernels import SAMPLERS
+    from sgmcmc_lab.samplers.spec import RunSpec
     from tests.helpers.checks_samplers import FEW_DATA
 
     out = {}
@@ -79,9 +79,9 @@ def of_methods():
     """
     from numpy.random import SFC64, Generator
 
-    from samplers.models import METHODS
-    from samplers.models.run import ModelChain
-    from samplers.models.variational.gamma import GammaAscent
+    from sgmcmc_lab.samplers.models import METHODS
+    from sgmcmc_lab.samplers.models.run import ModelChain
+    from sgmcmc_lab.samplers.models.variational.gamma import GammaAscent
     from tests.helpers.checks_methods import numbers, small_model
 
     out = {}
@@ -97,8 +97,8 @@ def of_methods():
 
 def of_targets():
     """Energy, gradient, slopes of the data, draws and columns of the same targets."""
-    from samplers.targets import TARGETS
-    from samplers.targets.base import Target
+    from sgmcmc_lab.samplers.targets import TARGETS
+    from sgmcmc_lab.samplers.targets.base import Target
     from tests.helpers.checks_samplers import FEW_DATA
 
     out = {}
@@ -119,9 +119,9 @@ def found():
 
 def in_plain_python():
     """Let the functions of an uncompiled engine be called, with what the compiled ones have."""
-    from samplers import kernels
-    from samplers.compile import jit
-    from samplers.models import run
+    from sgmcmc_lab.samplers import kernels
+    from sgmcmc_lab.samplers.compile import jit
+    from sgmcmc_lab.samplers.models import run
 
     jit.prepare, run.functions = (lambda *args: None), (lambda method: [])
     # The loans are the compiler's; here an array stays one.

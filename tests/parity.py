@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from samplers.cli import catalogue
-from samplers.compile import jit
-from samplers.compile.wasm import description
-from samplers.spec import RunSpec
+from sgmcmc_lab.samplers.cli import catalogue
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.spec import RunSpec
 from tests.browser.hosts import (
     ALLOWED,
     CHROMIUM,

@@ -13,8 +13,8 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from app.live_page import live_page
-from samplers import Experiment
+from sgmcmc_lab.app.live_page import live_page
+from sgmcmc_lab.samplers import Experiment
 from tests import browser
 
 FILE = browser.ROOT / "assets" / "live.webp"

@@ -15,16 +15,16 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from app.live.loop import FRAME_SECONDS
-from app.state import DEFAULT, FIRST_SPEED, AppState
-from samplers import Experiment, Run
-from samplers.benchmarks import machine, record
-from samplers.diagnostics import agreement, ks
-from samplers.kernels import SAMPLERS
-from samplers.recipe.presets import PRESETS
-from samplers.spec import samplers_of
-from samplers.targets import TARGETS
-from samplers.targets.posterior_data import PRESETS as TABLES
+from sgmcmc_lab.app.live.loop import FRAME_SECONDS
+from sgmcmc_lab.app.state import DEFAULT, FIRST_SPEED, AppState
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.benchmarks import machine, record
+from sgmcmc_lab.samplers.diagnostics import agreement, ks
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.spec import samplers_of
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS as TABLES
 
 STEPS = round(20 / FRAME_SECONDS) * FIRST_SPEED
 CHUNK = STEPS // 120

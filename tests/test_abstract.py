@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from samplers.models.base import Method
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers.models.base import Method
+from sgmcmc_lab.samplers.targets.base import Target
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,7 +32,7 @@ def made_incomplete(classes):
 
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_no_class_can_be_made_incomplete(path):
-    module = importlib.import_module(".".join(path.with_suffix("").parts))
+    module = importlib.import_module(".".join(("sgmcmc_lab", *path.with_suffix("").parts)))
     found = [one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__]
     assert any(inspect.isabstract(one) for one in found)
     assert made_incomplete(found) == []

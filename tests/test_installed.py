@@ -25,8 +25,8 @@ FAULTY = """
 [sgmcmc_lab.targets]
 gone = new_things.gone:Gone
 none = new_things.logistic:draw
-again = samplers.targets.gaussian:Gaussian
-bare = samplers.targets.base:Target
+again = sgmcmc_lab.samplers.targets.gaussian:Gaussian
+bare = sgmcmc_lab.samplers.targets.base:Target
 [sgmcmc_lab.views]
 none = new_things.logistic:Logistic
 """
@@ -52,7 +52,7 @@ def python(folder, *arguments, **more):
 
 def test_an_installed_package_is_in_the_lists_and_runs(tmp_path):
     install(tmp_path, POINTS)
-    listed = python(tmp_path, "-m", "samplers", "list", "--json")
+    listed = python(tmp_path, "-m", "sgmcmc_lab.samplers", "list", "--json")
     assert not listed.stderr
     found = json.loads(listed.stdout)
     for kind, key in (("targets", "logistic"), ("samplers", "unadjusted"), ("gradients", "uniform")):
@@ -65,21 +65,21 @@ def test_an_installed_package_is_in_the_lists_and_runs(tmp_path):
     } <= offered
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps({"target": "logistic", "sampler": "unadjusted", "gradient": "uniform", "n_steps": 50}), encoding="utf-8")  # fmt: skip
-    ran = python(tmp_path, "-m", "samplers", "run", str(spec), "--out", str(tmp_path / "draws.csv"))
+    ran = python(tmp_path, "-m", "sgmcmc_lab.samplers", "run", str(spec), "--out", str(tmp_path / "draws.csv"))
     assert ran.returncode == 0, ran.stderr
     assert len((tmp_path / "draws.csv").read_text(encoding="utf-8").splitlines()) > 200
 
 
 def test_an_installed_view_is_on_the_page(tmp_path):
     install(tmp_path, POINTS)
-    code = "from app.state import AppState; from app.link import read_query; from app.views import fitting; s = AppState(); read_query(s, 'target=logistic()&views=means'); print(s.experiment.target.key, s.views, 'means' in fitting(s.experiment))"
+    code = "from sgmcmc_lab.app.state import AppState; from sgmcmc_lab.app.link import read_query; from sgmcmc_lab.app.views import fitting; s = AppState(); read_query(s, 'target=logistic()&views=means'); print(s.experiment.target.key, s.views, 'means' in fitting(s.experiment))"
     shown = python(tmp_path, "-c", code, cwd=Path(__file__).parent.parent)
     assert shown.stdout.split("\n")[0] == "logistic ['means'] True", shown.stderr
 
 
 def test_a_faulty_package_is_left_out_with_a_line_of_the_log(tmp_path):
     """Nothing is said of a package that brings nothing along."""
-    counted = "import app.views, samplers.targets as t; print(len(t.TARGETS), len(app.views.VIEWS))"
+    counted = "import sgmcmc_lab.app.views as v, sgmcmc_lab.samplers.targets as t; print(len(t.TARGETS), len(v.VIEWS))"
     found = []
     for name, points in (("faulty", FAULTY), ("bare", "")):
         (tmp_path / name).mkdir()
@@ -91,5 +91,5 @@ def test_a_faulty_package_is_left_out_with_a_line_of_the_log(tmp_path):
     assert not without.stderr
     lines = listed.stderr.splitlines()
     assert len(lines) == 5
-    for what, why in (("gone:Gone", "No module named"), ("logistic:draw", "no subclass of samplers.targets.base.Target"), ("gaussian:Gaussian", "two targets are called gaussian"), ("base:Target", "declares no key"), ("logistic:Logistic", "no subclass of app.views.base.View")):  # fmt: skip
+    for what, why in (("gone:Gone", "No module named"), ("logistic:draw", "no subclass of sgmcmc_lab.samplers.targets.base.Target"), ("gaussian:Gaussian", "two targets are called gaussian"), ("base:Target", "declares no key"), ("logistic:Logistic", "no subclass of sgmcmc_lab.app.views.base.View")):  # fmt: skip
         assert sum(what in line and why in line for line in lines) == 1, (what, lines)

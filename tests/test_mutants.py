@@ -2,8 +2,8 @@
 
 import pytest
 
-from samplers.compile import jit
-from samplers.diagnostics import ks, moments
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.diagnostics import ks, moments
 from tests import mutants
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from app.views import VIEWS
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers import checks_gradients, checks_samplers, checks_targets, checks_views
 
 FILES = Path(__file__).with_name("new_things")

@@ -15,13 +15,13 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from app import link
-from app.state import AppState
-from lessons import load_all, read
-from lessons.claims import STALE
-from lessons.cli import which_number
-from lessons.headless import run_step
-from samplers.benchmarks import record
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.lessons import load_all, read
+from sgmcmc_lab.lessons.claims import STALE
+from sgmcmc_lab.lessons.cli import which_number
+from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.samplers.benchmarks import record
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -134,7 +134,7 @@ def parsed(words):
     if program == "panel":
         from panel.command import main
     elif program == "sgmcmc-lab":
-        from app.server.command import main
+        from sgmcmc_lab.app.server.command import main
     elif program == "pytest":
         import pytest
         code = pytest.main([*rest, "--help"])
@@ -146,7 +146,7 @@ def parsed(words):
     return main()
 
 
-QUIET = ("tests.ends", "tests.picture", "samplers.benchmarks.record")
+QUIET = ("tests.ends", "tests.picture", "sgmcmc_lab.samplers.benchmarks.record")
 plain = argparse.ArgumentParser.parse_args, argparse.ArgumentParser.parse_known_args
 wrong = []
 for words in json.load(sys.stdin):
@@ -176,11 +176,11 @@ def refused(listed: list[list[str]]) -> list[list[str]]:
 @pytest.mark.slow
 def test_every_command_is_one_that_its_program_takes():
     """The last three are planted: a module, an option and a value that do not exist."""
-    planted = [["python", "-m", "samplers.gone"], ["python", "-m", "lessons", "--gone"], ["python", "-m", "samplers", "bench", "--class", "N"]]  # fmt: skip
+    planted = [["python", "-m", "sgmcmc_lab.samplers.gone"], ["python", "-m", "sgmcmc_lab.lessons", "--gone"], ["python", "-m", "sgmcmc_lab.samplers", "bench", "--class", "N"]]  # fmt: skip
     listed = [words for text in DOCUMENTS.values() for words in commands(text)]
     assert len(listed) > 60
     wrong = refused([*listed, *planted])
-    assert [said[0].split()[-1] for said in wrong] == ["samplers.gone", "--gone", "N"], wrong
+    assert [said[0].split()[-1] for said in wrong] == ["sgmcmc_lab.samplers.gone", "--gone", "N"], wrong
 
 
 def test_what_pip_installs_is_declared():

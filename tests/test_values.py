@@ -4,9 +4,7 @@ import importlib
 import pkgutil
 from dataclasses import is_dataclass
 
-import app
-import lessons
-import samplers
+from sgmcmc_lab import app, lessons, samplers
 
 CHANGING = {
     "Adaptation",

@@ -7,12 +7,12 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.lesson.course import known_problems, outlines
-from app.lesson.progress import Contents
-from app.lesson.prose import as_words
-from lessons.glossary import glossary
-from lessons.outline import Outline
-from lessons.paths import paths
+from sgmcmc_lab.app.lesson.course import known_problems, outlines
+from sgmcmc_lab.app.lesson.progress import Contents
+from sgmcmc_lab.app.lesson.prose import as_words
+from sgmcmc_lab.lessons.glossary import glossary
+from sgmcmc_lab.lessons.outline import Outline
+from sgmcmc_lab.lessons.paths import paths
 
 
 class Catalogue:

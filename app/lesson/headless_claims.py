@@ -5,13 +5,13 @@ from collections import OrderedDict
 from concurrent.futures import CancelledError
 from dataclasses import replace
 
-from app.live.low_priority import workers
-from lessons import Step
-from lessons.claims import Result
-from lessons.headless import run_step
-from lessons.lesson import Point
-from lessons.measures.base import Estimate
-from lessons.sweep import Row
+from sgmcmc_lab.app.live.low_priority import workers
+from sgmcmc_lab.lessons import Step
+from sgmcmc_lab.lessons.claims import Result
+from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.lessons.lesson import Point
+from sgmcmc_lab.lessons.measures.base import Estimate
+from sgmcmc_lab.lessons.sweep import Row
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -50,7 +50,7 @@ class Proof:
         try:
             if self.step.sweep is not None:
                 # What its picture is made with takes a second to load, for which no page is to stand still.
-                from lessons import figures
+                from sgmcmc_lab.lessons import figures
 
                 figures.prepare("bokeh")
             self.results = run_step(

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal
 
-from app.lesson import headless_claims
-from app.views.theme import Theme
-from lessons import Claim, Step
-from lessons.claims import Result, in_words
-from lessons.headless import LiveResult, live_result
-from samplers import Experiment, Lane
+from sgmcmc_lab.app.lesson import headless_claims
+from sgmcmc_lab.app.views.theme import Theme
+from sgmcmc_lab.lessons import Claim, Step
+from sgmcmc_lab.lessons.claims import Result, in_words
+from sgmcmc_lab.lessons.headless import LiveResult, live_result
+from sgmcmc_lab.samplers import Experiment, Lane
 
 State = Literal["pending", "early", "holds", "fails", "other", "elsewhere", "running"]
 SIGNS: dict[State, str] = {

@@ -8,11 +8,11 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.lesson import headless_claims
-from app.lesson.sweeping import HEIGHT, TABLE_HEIGHT, SweepPicture
-from app.live.page_lock import on_page
-from app.views.theme import Theme
-from lessons import Step
+from sgmcmc_lab.app.lesson import headless_claims
+from sgmcmc_lab.app.lesson.sweeping import HEIGHT, TABLE_HEIGHT, SweepPicture
+from sgmcmc_lab.app.live.page_lock import on_page
+from sgmcmc_lab.app.views.theme import Theme
+from sgmcmc_lab.lessons import Step
 
 EACH_SECONDS = 0.3
 """The picture of a sweep has its new points so often."""

@@ -1,7 +1,7 @@
 """What a step calls its lanes, on the page for as long as it is true of what runs there."""
 
-from lessons import Step
-from samplers import Experiment, Lane
+from sgmcmc_lab.lessons import Step
+from sgmcmc_lab.samplers import Experiment, Lane
 
 
 def names(step: Step, running: Experiment) -> list[str]:

@@ -6,9 +6,9 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from app.page.bundle import ASSETS
-from lessons.live import number
-from samplers import Experiment, SpecError
+from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.lessons.live import number
+from sgmcmc_lab.samplers import Experiment, SpecError
 
 UNKNOWN = "–"
 """In place of a number that what runs has not."""

@@ -10,19 +10,19 @@ import param
 from bokeh.models import Div
 from panel.custom import Child, JSComponent
 
-from app.lesson.marks import Mark, marks, summary
-from app.lesson.measuring import Measuring
-from app.lesson.numbers import Numbers
-from app.lesson.position import SKIPPED, Place
-from app.lesson.progress import ProgressStore, news, outcome
-from app.lesson.prose import as_html, as_words, in_line, paper
-from app.page.bundle import ASSETS
-from app.views.theme import Theme, theme
-from lessons import Lesson, Step
-from lessons.glossary import Term
+from sgmcmc_lab.app.lesson.marks import Mark, marks, summary
+from sgmcmc_lab.app.lesson.measuring import Measuring
+from sgmcmc_lab.app.lesson.numbers import Numbers
+from sgmcmc_lab.app.lesson.position import SKIPPED, Place
+from sgmcmc_lab.app.lesson.progress import ProgressStore, news, outcome
+from sgmcmc_lab.app.lesson.prose import as_html, as_words, in_line, paper
+from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.views.theme import Theme, theme
+from sgmcmc_lab.lessons import Lesson, Step
+from sgmcmc_lab.lessons.glossary import Term
 
 if TYPE_CHECKING:
-    from app.state import AppState
+    from sgmcmc_lab.app.state import AppState
 
 WIDTH = 390
 """Of the panel beside the views, in pixels."""

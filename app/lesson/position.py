@@ -4,10 +4,10 @@ import re
 
 import param
 
-from app.lesson.course import lesson_of, outlines
-from app.lesson.rules import shows
-from lessons import Lesson, LessonError, Step
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.lesson.course import lesson_of, outlines
+from sgmcmc_lab.app.lesson.rules import shows
+from sgmcmc_lab.lessons import Lesson, LessonError, Step
+from sgmcmc_lab.samplers.parameters import SpecError
 
 SKIPPED = 0
 """The answer of somebody who did not want to predict."""

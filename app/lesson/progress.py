@@ -8,8 +8,8 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
-from app.page.bundle import ASSETS
-from lessons import Step
+from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.lessons import Step
 
 NONE, SKIPPED, WRONG, RIGHT = "none", "skipped", "wrong", "right"
 """What became of a step's question; none where it has no question, or no answer yet."""

@@ -7,9 +7,9 @@ from html import escape
 
 from markdown_it.token import Token
 
-from app.page.formulas import PARTS, in_lines
-from lessons import Claim, prose
-from lessons.glossary import Term, found
+from sgmcmc_lab.app.page.formulas import PARTS, in_lines
+from sgmcmc_lab.lessons import Claim, prose
+from sgmcmc_lab.lessons.glossary import Term, found
 
 
 def as_html(text: str, explained: set[Term] | None = None, live: Callable[[str], str] | None = None) -> str:

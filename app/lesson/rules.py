@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from lessons import Step
+from sgmcmc_lab.lessons import Step
 
 
 def general(name: str) -> str:

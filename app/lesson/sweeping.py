@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from bokeh.models import DataRange1d, DataTable, Label, Node, Plot
 
-from app.views.base import LINE
-from app.views.marks import SIGNS, brief
-from app.views.theme import Theme, style_figure
-from lessons import Step
-from lessons.sweep import Row
+from sgmcmc_lab.app.views.base import LINE
+from sgmcmc_lab.app.views.marks import SIGNS, brief
+from sgmcmc_lab.app.views.theme import Theme, style_figure
+from sgmcmc_lab.lessons import Step
+from sgmcmc_lab.lessons.sweep import Row
 
 HEIGHT = 270
 TABLE_HEIGHT = 150
@@ -32,7 +32,7 @@ class SweepPicture:
     """
 
     def __init__(self, step: Step, rows: Sequence[Row], names: Sequence[str], colours: Theme, *, table: bool = False):
-        from lessons import figures
+        from sgmcmc_lab.lessons import figures
 
         self._step, self._names = step, [brief(name) for name in names]
         made = (figures.sweep_table if table else figures.sweep)(step, rows, self._names, colours.lanes)
@@ -65,7 +65,7 @@ class SweepPicture:
 
     def show(self, rows: Sequence[Row]) -> None:
         """Draw what has been measured so far."""
-        from lessons import figures
+        from sgmcmc_lab.lessons import figures
 
         lanes = figures.swept(self._step, rows, self._names)
         for source, data in zip(self.sources, (layer for lane in lanes for layer in lane.layers), strict=True):

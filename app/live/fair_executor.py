@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from samplers.low_priority import step_back
+from sgmcmc_lab.samplers.low_priority import step_back
 
 LONG_SECONDS = 0.1
 """Work that has run for so long holds up nobody any more: two frames' steps, which end after .04 s each."""

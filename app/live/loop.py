@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from app.live.bus import Bus
-from app.live.fair_executor import Pool
+from sgmcmc_lab.app.live.bus import Bus
+from sgmcmc_lab.app.live.fair_executor import Pool
 
 log = logging.getLogger("sgmcmc-lab")
 

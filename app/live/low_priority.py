@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from samplers.low_priority import step_back
+from sgmcmc_lab.samplers.low_priority import step_back
 
 
 def workers(n: int, name: str) -> ThreadPoolExecutor:

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from html import escape
 from typing import Any, Protocol
 
-from app.live.fair_executor import Pool, ProcessorShare
-from app.live.lanes import Lanes, Progress, prepare, scene_of
-from app.live.loop import POOL, SLOW, Live, LiveScreen
-from app.page.step_player import Walk
-from app.page.upload import Upload
-from app.state import AppState
-from app.views import VIEWS
-from app.views.base import Frame, View
-from samplers import Change, Experiment
-from samplers.compile import jit
-from samplers.models.run import needed
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.live.fair_executor import Pool, ProcessorShare
+from sgmcmc_lab.app.live.lanes import Lanes, Progress, prepare, scene_of
+from sgmcmc_lab.app.live.loop import POOL, SLOW, Live, LiveScreen
+from sgmcmc_lab.app.page.step_player import Walk
+from sgmcmc_lab.app.page.upload import Upload
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import Frame, View
+from sgmcmc_lab.samplers import Change, Experiment
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.run import needed
+from sgmcmc_lab.samplers.parameters import SpecError
 
 log = logging.getLogger(__name__)
 

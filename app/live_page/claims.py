@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from lessons.evidence import snapshot_interval
-from lessons.lesson import Claim, Step
-from lessons.measures import MEASURES
-from lessons.measures.base import MOMENTA, OWN_RUN, Evidence, Measure
-from lessons.measures.expectation import Expectation
-from lessons.measures.kl import KL
-from lessons.measures.ks import KS, ChainKS
-from samplers.compile.wasm import description
-from samplers.diagnostics import divergence, ks
-from samplers.parameters import declared
-from samplers.running_statistics import Statistics
-from samplers.spec import RunSpec
-from samplers.trace import Trace
+from sgmcmc_lab.lessons.evidence import snapshot_interval
+from sgmcmc_lab.lessons.lesson import Claim, Step
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.lessons.measures.base import MOMENTA, OWN_RUN, Evidence, Measure
+from sgmcmc_lab.lessons.measures.expectation import Expectation
+from sgmcmc_lab.lessons.measures.kl import KL
+from sgmcmc_lab.lessons.measures.ks import KS, ChainKS
+from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.diagnostics import divergence, ks
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.running_statistics import Statistics
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.trace import Trace
 
 MEASURED = (
     "mean", "variance", "power", "probability", "quantile", "ks", "chain_ks", "kl", "joint_kl", "tau", "cost", "rhat", "acceptance",

@@ -14,39 +14,39 @@ from typing import Any, NamedTuple
 
 from bokeh.resources import Resources
 
-from app.lesson.rules import shows
-from app.live.lanes import Progress, scene_of
-from app.live_page.claims import ks_columns
-from app.live_page.figures import Changes, Difference, Drawn, StructureError
-from app.live_page.recorded import recorded
-from app.live_page.slow import described, names_of, palette
-from app.live_page.still import still
-from app.page.bundle import ASSETS, bundle
-from app.page.formulas import COMMAS
-from app.page.formulas import split_formula as lines_of
-from app.state import AppState
-from app.views import VIEWS, fitting
-from app.views.base import AXIS_LABELS, Scene, View
-from app.views.theme import in_dark
-from lessons.formulas import mathml
-from lessons.lesson import Step
-from lessons.scripts import functions, of_json, policy
-from samplers import Experiment
-from samplers.choices import Choice, value_text
-from samplers.compile.wasm import description
-from samplers.compile.wasm.description import draws_exactly, smooth
-from samplers.compile.wasm.link import LinkError, module
-from samplers.compile.wasm.objects import CompileError
-from samplers.compile.wasm.variations import tried, variations
-from samplers.diagnostics import divergence
-from samplers.diagnostics.ks import edges_and_cdf
-from samplers.gradients import GRADIENTS, Estimator
-from samplers.kernels import SAMPLERS
-from samplers.kernels.base import KEPT, Sampler
-from samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
-from samplers.spec import RunSpec, make_gradient, make_sampler, make_target, samplers_of
-from samplers.targets import TARGETS
-from samplers.targets.base import SIMPLEX, Target
+from sgmcmc_lab.app.lesson.rules import shows
+from sgmcmc_lab.app.live.lanes import Progress, scene_of
+from sgmcmc_lab.app.live_page.claims import ks_columns
+from sgmcmc_lab.app.live_page.figures import Changes, Difference, Drawn, StructureError
+from sgmcmc_lab.app.live_page.recorded import recorded
+from sgmcmc_lab.app.live_page.slow import described, names_of, palette
+from sgmcmc_lab.app.live_page.still import still
+from sgmcmc_lab.app.page.bundle import ASSETS, bundle
+from sgmcmc_lab.app.page.formulas import COMMAS
+from sgmcmc_lab.app.page.formulas import split_formula as lines_of
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.base import AXIS_LABELS, Scene, View
+from sgmcmc_lab.app.views.theme import in_dark
+from sgmcmc_lab.lessons.formulas import mathml
+from sgmcmc_lab.lessons.lesson import Step
+from sgmcmc_lab.lessons.scripts import functions, of_json, policy
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.choices import Choice, value_text
+from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.compile.wasm.description import draws_exactly, smooth
+from sgmcmc_lab.samplers.compile.wasm.link import LinkError, module
+from sgmcmc_lab.samplers.compile.wasm.objects import CompileError
+from sgmcmc_lab.samplers.compile.wasm.variations import tried, variations
+from sgmcmc_lab.samplers.diagnostics import divergence
+from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
+from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
+from sgmcmc_lab.samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
+from sgmcmc_lab.samplers.spec import RunSpec, make_gradient, make_sampler, make_target, samplers_of
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import SIMPLEX, Target
 
 LIVE = (
     "state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "kl", "bought", "temperature",

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from app.live_page import recording
-from app.live_page.document import COMPANIONS, document
-from app.page.upload import Upload
-from app.state import AppState, default_views, first_coordinate
-from app.views import VIEWS, axes_of
-from samplers import Experiment
-from samplers.parameters import SpecError
-from samplers.spec import ANY_TARGET
+from sgmcmc_lab.app.live_page import recording
+from sgmcmc_lab.app.live_page.document import COMPANIONS, document
+from sgmcmc_lab.app.page.upload import Upload
+from sgmcmc_lab.app.state import AppState, default_views, first_coordinate
+from sgmcmc_lab.app.views import VIEWS, axes_of
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import ANY_TARGET
 
 
 def live_page(

@@ -12,10 +12,10 @@ import numpy as np
 from bokeh.model import Model
 from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Image, Label, LinearColorMapper, Plot, Widget
 
-from app.views import VIEWS
-from app.views.base import AXIS_LABELS, Scene, View
-from app.views.embedding import standalone
-from app.views.theme import palette_in
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import AXIS_LABELS, Scene, View
+from sgmcmc_lab.app.views.embedding import standalone
+from sgmcmc_lab.app.views.theme import palette_in
 
 
 @dataclass(frozen=True)

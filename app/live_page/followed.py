@@ -2,13 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from app.live_page.document import COMPANIONS, document
-from app.live_page.experiment import model_page
-from app.state import AppState
-from lessons.formulas import mathml
-from lessons.handout import filled_text, sentence
-from lessons.prose import as_html
-from samplers.spec import ANY_TARGET
+from sgmcmc_lab.app.live_page.document import COMPANIONS, document
+from sgmcmc_lab.app.live_page.experiment import model_page
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.lessons.formulas import mathml
+from sgmcmc_lab.lessons.handout import filled_text, sentence
+from sgmcmc_lab.lessons.prose import as_html
+from sgmcmc_lab.samplers.spec import ANY_TARGET
 
 
 class Followed(NamedTuple):

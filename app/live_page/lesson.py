@@ -7,19 +7,19 @@ from html import escape
 from string import ascii_uppercase
 from typing import Any
 
-from app.lesson.prose import paper
-from app.live_page import recording, sweeping
-from app.live_page.claims import described_claim, described_separately, is_measured, is_separate, poisson
-from app.state import AppState
-from lessons.claims import in_words
-from lessons.formulas import mathml
-from lessons.handout import filled_text, sentence
-from lessons.lesson import Claim, Lesson, Step
-from lessons.live import number, values
-from lessons.prose import as_html
-from samplers import Experiment
-from samplers.expressions import Expression, parse
-from samplers.spec import RunSpec
+from sgmcmc_lab.app.lesson.prose import paper
+from sgmcmc_lab.app.live_page import recording, sweeping
+from sgmcmc_lab.app.live_page.claims import described_claim, described_separately, is_measured, is_separate, poisson
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.lessons.claims import in_words
+from sgmcmc_lab.lessons.formulas import mathml
+from sgmcmc_lab.lessons.handout import filled_text, sentence
+from sgmcmc_lab.lessons.lesson import Claim, Lesson, Step
+from sgmcmc_lab.lessons.live import number, values
+from sgmcmc_lab.lessons.prose import as_html
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.expressions import Expression, parse
+from sgmcmc_lab.samplers.spec import RunSpec
 
 SWEEP = (
     "<div class='sweep' hidden><p><button type='button' class='sweep-run'>Measure them here</button> "

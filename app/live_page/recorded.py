@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource, Label
 
-from app.live.lanes import Progress
-from app.live.lanes.densities import DensityLanes
-from app.live_page.figures import Drawn
-from app.state import AppState
-from app.views import VIEWS
-from app.views.base import Scene, View
+from sgmcmc_lab.app.live.lanes import Progress
+from sgmcmc_lab.app.live.lanes.densities import DensityLanes
+from sgmcmc_lab.app.live_page.figures import Drawn
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import Scene, View
 
 FRAMES = 40
 """Frames of the run, so that a view that follows a run shows its course."""

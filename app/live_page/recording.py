@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource, Label, Plot, Widget
 
-from app.live.lanes import Progress
-from app.live.lanes.densities import DensityLanes
-from app.live.lanes.models import ModelLanes
-from app.live_page.recorded import show, told_apart
-from app.live_page.sweeping import dressed
-from app.state import AppState
-from app.views import VIEWS, fitting
-from app.views.base import View
-from app.views.embedding import standalone
-from app.views.theme import LIGHT
-from lessons.lesson import Lesson, Step
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.live.lanes import Progress
+from sgmcmc_lab.app.live.lanes.densities import DensityLanes
+from sgmcmc_lab.app.live.lanes.models import ModelLanes
+from sgmcmc_lab.app.live_page.recorded import show, told_apart
+from sgmcmc_lab.app.live_page.sweeping import dressed
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.base import View
+from sgmcmc_lab.app.views.embedding import standalone
+from sgmcmc_lab.app.views.theme import LIGHT
+from sgmcmc_lab.lessons.lesson import Lesson, Step
+from sgmcmc_lab.samplers.parameters import SpecError
 
 log = logging.getLogger("sgmcmc-lab")
 

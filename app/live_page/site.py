@@ -5,18 +5,18 @@ from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
-from app.live_page import lesson as lesson_part
-from app.live_page import sweeping
-from app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
-from app.page.bundle import bundle
-from app.state import AppState
-from lessons.handout import sentence, terms
-from lessons.lesson import Lesson, Step
-from lessons.scripts import policy
-from samplers.compile.wasm import description
-from samplers.compile.wasm.objects import CompileError, objects
-from samplers.output import written
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.live_page import lesson as lesson_part
+from sgmcmc_lab.app.live_page import sweeping
+from sgmcmc_lab.app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
+from sgmcmc_lab.app.page.bundle import bundle
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.lessons.handout import sentence, terms
+from sgmcmc_lab.lessons.lesson import Lesson, Step
+from sgmcmc_lab.lessons.scripts import policy
+from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.compile.wasm.objects import CompileError, objects
+from sgmcmc_lab.samplers.output import written
+from sgmcmc_lab.samplers.parameters import SpecError
 
 MOST_DATA = 1_500_000
 """Bytes of a target's data that a page may hold, so that the whole course has at most 15 MB."""

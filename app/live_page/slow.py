@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Frame, LaneFrame, Playing, View
-from app.views.steps import colours_of, numbers_of
-from app.views.theme import DARK, LIGHT
-from samplers import Experiment, Run
-from samplers.kernels import SAMPLERS
-from samplers.step_terms import ChainStep, Part, Play, TooLongError
+from sgmcmc_lab.app.views.base import Frame, LaneFrame, Playing, View
+from sgmcmc_lab.app.views.steps import colours_of, numbers_of
+from sgmcmc_lab.app.views.theme import DARK, LIGHT
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.step_terms import ChainStep, Part, Play, TooLongError
 
 STEPS = 12
 """Of the first chain, from the experiment's start, if they fit."""

@@ -4,9 +4,9 @@ from html import escape
 
 import numpy as np
 
-from app.views.scales import Scale
-from samplers.diagnostics.ks import edges_and_cdf
-from samplers.targets.base import Column, Target
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
+from sgmcmc_lab.samplers.targets.base import Column, Target
 
 CELLS = 48
 """Cells per side of the density in the plane."""

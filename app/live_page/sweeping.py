@@ -7,17 +7,17 @@ from typing import Any
 
 from bokeh.models import Model
 
-from app.lesson.sweeping import SweepPicture
-from app.live_page.claims import can_measure, cells, described_measure, exact, follows, per_root
-from app.views.embedding import standalone
-from app.views.theme import LIGHT, in_dark, palette_in
-from lessons import sweep as sweeps
-from lessons.figures import axis_values, prepare
-from lessons.lesson import VALUE, Claim, Point, Step
-from lessons.measures import MEASURES
-from lessons.measures.base import Measure
-from samplers.compile.wasm import description
-from samplers.spec import RunSpec
+from sgmcmc_lab.app.lesson.sweeping import SweepPicture
+from sgmcmc_lab.app.live_page.claims import can_measure, cells, described_measure, exact, follows, per_root
+from sgmcmc_lab.app.views.embedding import standalone
+from sgmcmc_lab.app.views.theme import LIGHT, in_dark, palette_in
+from sgmcmc_lab.lessons import sweep as sweeps
+from sgmcmc_lab.lessons.figures import axis_values, prepare
+from sgmcmc_lab.lessons.lesson import VALUE, Claim, Point, Step
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.lessons.measures.base import Measure
+from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.spec import RunSpec
 
 MOST_BYTES = 200_000
 """Bytes of a sweep's points, as JSON."""

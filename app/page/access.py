@@ -2,7 +2,7 @@
 
 from panel.custom import JSComponent
 
-from app.page.bundle import ASSETS
+from sgmcmc_lab.app.page.bundle import ASSETS
 
 
 class Access(JSComponent):

@@ -12,17 +12,17 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
-from app.page.formula_box import formula_box
-from app.page.notice import Notice
-from app.page.upload import KINDS, FileBox, FormatBox
-from app.page.workbench import entry_boxes
-from app.state import DEFAULT, AppState
-from app.views.theme import theme
-from samplers.gradients import GRADIENTS, Estimator
-from samplers.kernels.base import Sampler
-from samplers.kernels.recipe import RecipeSampler
-from samplers.models import MODELS, Method
-from samplers.parameters import (
+from sgmcmc_lab.app.page.formula_box import formula_box
+from sgmcmc_lab.app.page.notice import Notice
+from sgmcmc_lab.app.page.upload import KINDS, FileBox, FormatBox
+from sgmcmc_lab.app.page.workbench import entry_boxes
+from sgmcmc_lab.app.state import DEFAULT, AppState
+from sgmcmc_lab.app.views.theme import theme
+from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.models import MODELS, Method
+from sgmcmc_lab.samplers.parameters import (
     Count,
     CountVector,
     Flag,
@@ -36,12 +36,12 @@ from samplers.parameters import (
     Value,
     declared,
 )
-from samplers.requirements import BATCH
-from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, max_lanes, samplers_of, settings_of
-from samplers.targets import TARGETS, Target
-from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
-from samplers.targets.own import OfTable
-from samplers.targets.typed import Typed
+from sgmcmc_lab.samplers.requirements import BATCH
+from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, max_lanes, samplers_of, settings_of
+from sgmcmc_lab.samplers.targets import TARGETS, Target
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
+from sgmcmc_lab.samplers.targets.own import OfTable
+from sgmcmc_lab.samplers.targets.typed import Typed
 
 EDITED_ELSEWHERE = {
     "layout",

@@ -7,15 +7,15 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.page.controls import sentence
-from app.page.formulas import COMMAS, LONGEST, in_lines
-from app.state import AppState
-from app.views.theme import theme
-from samplers.gradients import GRADIENTS
-from samplers.kernels.recipe import RecipeSampler
-from samplers.requirements import MEMORY
-from samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, Lane
-from samplers.targets import Target
+from sgmcmc_lab.app.page.controls import sentence
+from sgmcmc_lab.app.page.formulas import COMMAS, LONGEST, in_lines
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.theme import theme
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.requirements import MEMORY
+from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, Lane
+from sgmcmc_lab.samplers.targets import Target
 
 
 def _formula(tex: str) -> Any:

@@ -13,17 +13,17 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from app.live.runner import Runner
-from app.live_page import live_page
-from app.page.camera import SECONDS, Camera
-from app.state import AppState
-from app.views.theme import theme
-from samplers import Experiment, SpecError, run
-from samplers.file_format import GUESSED
-from samplers.models.run import write_curves
-from samplers.spec import ANY_TARGET
-from samplers.targets.own import OfTable, held
-from samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.app.live.runner import Runner
+from sgmcmc_lab.app.live_page import live_page
+from sgmcmc_lab.app.page.camera import SECONDS, Camera
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.theme import theme
+from sgmcmc_lab.samplers import Experiment, SpecError, run
+from sgmcmc_lab.samplers.file_format import GUESSED
+from sgmcmc_lab.samplers.models.run import write_curves
+from sgmcmc_lab.samplers.spec import ANY_TARGET
+from sgmcmc_lab.samplers.targets.own import OfTable, held
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 MAX_ROWS = 200_000
 """Draws in a file made by the page, over all chains; of longer runs every so many steps are kept."""
@@ -53,14 +53,14 @@ if __name__ == "__main__":{table}
         print(name, "holds", trace.values().shape[1], "draws of", spec.n_chains, "chains")
 '''
 
-_IMPORTS = "from samplers import Experiment, run"
+_IMPORTS = "from sgmcmc_lab.samplers import Experiment, run"
 _OWN_IMPORTS = """import sys
 from pathlib import Path
 
-from samplers import Experiment, run
-from samplers.file_format import Format
-from samplers.targets import TARGETS
-from samplers.targets.own import keep"""
+from sgmcmc_lab.samplers import Experiment, run
+from sgmcmc_lab.samplers.file_format import Format
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.own import keep"""
 _OWN = """
     if len(sys.argv) != 2:
         sys.exit("Give the CSV file of the table after the program: it is somebody's own, and not in here.")

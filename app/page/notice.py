@@ -5,7 +5,7 @@ from typing import Any
 
 import panel_material_ui as pmui
 
-from samplers.parameters import visible
+from sgmcmc_lab.samplers.parameters import visible
 
 
 class Notice(pmui.Alert):

@@ -5,8 +5,8 @@ from typing import Any
 
 from panel.custom import JSComponent
 
-from app.page.bundle import ASSETS
-from app.views.base import MOST
+from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.views.base import MOST
 
 FARTHEST = 1e9
 """No axis goes farther."""

@@ -13,24 +13,31 @@ import param
 from bokeh.models import Div
 from panel.io.state import set_curdoc
 
-from app.lesson.catalogue import Catalogue
-from app.lesson.course import lesson_apart, lesson_of, outlines, outlines_apart, own_lessons_apart, read_apart
-from app.lesson.panel import BESIDE, LessonPanel
-from app.live.runner import Runner
-from app.page.access import Access
-from app.page.connection import Connection
-from app.page.export import ExportMenu
-from app.page.labels import with_labels
-from app.page.notice import Notice
-from app.page.pointer_events import Touch
-from app.page.present import SX, Presenter
-from app.page.step_bar import WAYS
-from app.room.panel import RoomPanel
-from app.state import AppState
-from app.views.base import CLICK, CURVE, HANDLE, THROW
-from lessons import Lesson, LessonError
-from samplers.parameters import SpecError, visible
-from samplers.targets.base import MANIFOLD
+from sgmcmc_lab.app.lesson.catalogue import Catalogue
+from sgmcmc_lab.app.lesson.course import (
+    lesson_apart,
+    lesson_of,
+    outlines,
+    outlines_apart,
+    own_lessons_apart,
+    read_apart,
+)
+from sgmcmc_lab.app.lesson.panel import BESIDE, LessonPanel
+from sgmcmc_lab.app.live.runner import Runner
+from sgmcmc_lab.app.page.access import Access
+from sgmcmc_lab.app.page.connection import Connection
+from sgmcmc_lab.app.page.export import ExportMenu
+from sgmcmc_lab.app.page.labels import with_labels
+from sgmcmc_lab.app.page.notice import Notice
+from sgmcmc_lab.app.page.pointer_events import Touch
+from sgmcmc_lab.app.page.present import SX, Presenter
+from sgmcmc_lab.app.page.step_bar import WAYS
+from sgmcmc_lab.app.room.panel import RoomPanel
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.base import CLICK, CURVE, HANDLE, THROW
+from sgmcmc_lab.lessons import Lesson, LessonError
+from sgmcmc_lab.samplers.parameters import SpecError, visible
+from sgmcmc_lab.samplers.targets.base import MANIFOLD
 
 log = logging.getLogger("sgmcmc-lab")
 

@@ -7,20 +7,20 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.io.resources import get_dist_path
 
-from app import link
-from app.live.runner import Runner
-from app.page.controls import Controls, log_stops, slider
-from app.page.equations import about, cards, description, formulas_of, update_of
-from app.page.export import ExportMenu
-from app.page.labels import with_labels
-from app.page.session import ROW, Session, view_chooser
-from app.page.step_bar import StepBar
-from app.page.workbench import Workbench
-from app.state import MAX_SPEED, SLOWEST, AppState
-from app.views import VIEWS, axes_of, coordinates
-from app.views.base import COLUMNS
-from samplers.models import MODELS
-from samplers.parameters import Count
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live.runner import Runner
+from sgmcmc_lab.app.page.controls import Controls, log_stops, slider
+from sgmcmc_lab.app.page.equations import about, cards, description, formulas_of, update_of
+from sgmcmc_lab.app.page.export import ExportMenu
+from sgmcmc_lab.app.page.labels import with_labels
+from sgmcmc_lab.app.page.session import ROW, Session, view_chooser
+from sgmcmc_lab.app.page.step_bar import StepBar
+from sgmcmc_lab.app.page.workbench import Workbench
+from sgmcmc_lab.app.state import MAX_SPEED, SLOWEST, AppState
+from sgmcmc_lab.app.views import VIEWS, axes_of, coordinates
+from sgmcmc_lab.app.views.base import COLUMNS
+from sgmcmc_lab.samplers.models import MODELS
+from sgmcmc_lab.samplers.parameters import Count
 
 WELCOME = "New here? <b><a href='?lesson=langevin{}'>Start the first lesson</a></b>: from gradient descent to a sampler. Or turn the knobs yourself."
 """For somebody who comes without a link."""

@@ -9,13 +9,13 @@ import panel_material_ui as pmui
 from bokeh.models import Div
 from panel.models.mathjax import MathJax
 
-from app.page.formulas import COMMAS
-from app.page.formulas import split_formula as cut
-from app.page.step_player import Walk
-from app.state import AppState
-from app.views.steps import colours_of, lit_equation, numbers_of, under
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
+from sgmcmc_lab.app.page.formulas import COMMAS
+from sgmcmc_lab.app.page.formulas import split_formula as cut
+from sgmcmc_lab.app.page.step_player import Walk
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.steps import colours_of, lit_equation, numbers_of, under
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
 
 WAYS = {
     "step_back": ("Step back", "skip_previous", "<", "Step back: the step before, as it was; the run stays where it is."),

@@ -2,9 +2,9 @@
 
 import time
 
-from app.views.base import Playing
-from samplers.engine import Run
-from samplers.step_terms import ChainStep, TooLongError, take_apart
+from sgmcmc_lab.app.views.base import Playing
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.step_terms import ChainStep, TooLongError, take_apart
 
 KEPT = 50
 """Steps that one can go back."""

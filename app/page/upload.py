@@ -8,14 +8,14 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
-from samplers.file_format import CHOICES, GUESSED, Choice, Format, Taken
-from samplers.files import Tell, untold
-from samplers.models import MODELS, Model
-from samplers.parameters import SpecError, visible
-from samplers.targets.linear_table import TableLinear
-from samplers.targets.logistic_table import TableLogistic
-from samplers.targets.own import OfTable, keep
-from samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.samplers.file_format import CHOICES, GUESSED, Choice, Format, Taken
+from sgmcmc_lab.samplers.files import Tell, untold
+from sgmcmc_lab.samplers.models import MODELS, Model
+from sgmcmc_lab.samplers.parameters import SpecError, visible
+from sgmcmc_lab.samplers.targets.linear_table import TableLinear
+from sgmcmc_lab.samplers.targets.logistic_table import TableLogistic
+from sgmcmc_lab.samplers.targets.own import OfTable, keep
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 MAX_BYTES = 30_000_000
 """Of all files that are brought at once."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import param
 
-from app.live.bus import Wire
-from app.page.bundle import ASSETS
+from sgmcmc_lab.app.live.bus import Wire
+from sgmcmc_lab.app.page.bundle import ASSETS
 
 LOOK = (ASSETS / "room.css").read_text(encoding="utf-8")
 

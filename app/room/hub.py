@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
-from app.room.rooms import Look, Rooms, rooms
+from sgmcmc_lab.app.room.rooms import Look, Rooms, rooms
 
 log = logging.getLogger("sgmcmc-lab")
 

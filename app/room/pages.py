@@ -21,15 +21,15 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from app import link
-from app.state import AppState
-from samplers import Experiment
-from samplers.interrupts import begin_worker
-from samplers.parameters import SpecError
-from samplers.spec import Lane
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.interrupts import begin_worker
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import Lane
 
 if TYPE_CHECKING:
-    from app.live_page import Followed
+    from sgmcmc_lab.app.live_page import Followed
 
 MOST = 40
 """The largest number of files kept, of about 200 kB each."""
@@ -165,7 +165,7 @@ def _last(lane: Lane) -> Lane:
 def make(query: str, racing: bool = False) -> tuple[bytes, str, Any]:
     """A file, compressed; its policy; and the settings that its fragment can hold. Raises :class:`SpecError`."""
     # Only the process that makes files imports these modules.
-    from app.live_page import followed_page
+    from sgmcmc_lab.app.live_page import followed_page
 
     state = AppState()
     link.read_query(state, query)

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import panel as pn
 
-from app import link
-from app.lesson.course import read_apart
-from app.lesson.position import SKIPPED
-from app.live.page_lock import on_page
-from app.room import pages, race, shown
-from app.room.bar import RoomBar
-from app.room.hub import hub
-from app.room.network import address_of
-from app.room.presses import Presses
-from app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, carefully, new_mark, rooms
-from app.room.share import ShareDialog
-from samplers.parameters import SpecError
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.lesson.course import read_apart
+from sgmcmc_lab.app.lesson.position import SKIPPED
+from sgmcmc_lab.app.live.page_lock import on_page
+from sgmcmc_lab.app.room import pages, race, shown
+from sgmcmc_lab.app.room.bar import RoomBar
+from sgmcmc_lab.app.room.hub import hub
+from sgmcmc_lab.app.room.network import address_of
+from sgmcmc_lab.app.room.presses import Presses
+from sgmcmc_lab.app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, carefully, new_mark, rooms
+from sgmcmc_lab.app.room.share import ShareDialog
+from sgmcmc_lab.samplers.parameters import SpecError
 
 if TYPE_CHECKING:
-    from app.lesson.panel import LessonPanel
-    from app.state import AppState
+    from sgmcmc_lab.app.lesson.panel import LessonPanel
+    from sgmcmc_lab.app.state import AppState
 
 log = logging.getLogger("sgmcmc-lab")
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from app.live.low_priority import workers
-from app.state import LEFT_OUT
-from samplers import Experiment, Run
-from samplers.diagnostics import autocorrelation, ks
-from samplers.kernels import SAMPLERS
-from samplers.parameters import SpecError, declared
+from sgmcmc_lab.app.live.low_priority import workers
+from sgmcmc_lab.app.state import LEFT_OUT
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, ks
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import SpecError, declared
 
 GRADIENTS = 20_000
 """Gradient evaluations that each chain has; a step without one counts as one."""

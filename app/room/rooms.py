@@ -19,10 +19,10 @@ from hashlib import scrypt, sha256
 from typing import Any
 from urllib.parse import parse_qsl
 
-from app.live.low_priority import workers
-from app.room.store import DAY, Store, store
-from samplers.choices import MAX_QUERY
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.live.low_priority import workers
+from sgmcmc_lab.app.room.store import DAY, Store, store
+from sgmcmc_lab.samplers.choices import MAX_QUERY
+from sgmcmc_lab.samplers.parameters import SpecError
 
 log = logging.getLogger("sgmcmc-lab")
 

@@ -8,19 +8,19 @@ import panel as pn
 import panel_material_ui as pmui
 from tornado import process
 
-from app import link
-from app.live.page_lock import on_page
-from app.page.notice import Notice
-from app.room import pages
-from app.room.network import address_of, addresses, qr_svg
-from app.room.rooms import carefully, rooms
-from app.room.store import REDIS, Redis, store
-from app.server.handlers import GuardedTornado
-from samplers.parameters import SpecError
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live.page_lock import on_page
+from sgmcmc_lab.app.page.notice import Notice
+from sgmcmc_lab.app.room import pages
+from sgmcmc_lab.app.room.network import address_of, addresses, qr_svg
+from sgmcmc_lab.app.room.rooms import carefully, rooms
+from sgmcmc_lab.app.room.store import REDIS, Redis, store
+from sgmcmc_lab.app.server.handlers import GuardedTornado
+from sgmcmc_lab.samplers.parameters import SpecError
 
 if TYPE_CHECKING:
-    from app.room.panel import RoomPanel
-    from app.state import AppState
+    from sgmcmc_lab.app.room.panel import RoomPanel
+    from sgmcmc_lab.app.state import AppState
 
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 MOST = 20

@@ -7,14 +7,14 @@ from textwrap import shorten
 from typing import Any
 from urllib.parse import unquote_plus
 
-from app.lesson.course import lesson_of
-from app.room import race
-from app.room.rooms import AWAY, Ask, Look
-from lessons import LessonError
-from lessons.formulas import mathml
-from lessons.lesson import Question
-from lessons.prose import as_html, without_paragraph
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.lesson.course import lesson_of
+from sgmcmc_lab.app.room import race
+from sgmcmc_lab.app.room.rooms import AWAY, Ask, Look
+from sgmcmc_lab.lessons import LessonError
+from sgmcmc_lab.lessons.formulas import mathml
+from sgmcmc_lab.lessons.lesson import Question
+from sgmcmc_lab.lessons.prose import as_html, without_paragraph
+from sgmcmc_lab.samplers.targets import TARGETS
 
 LONGEST_VALUES = 80
 """Characters of a target's parameters beside its title."""

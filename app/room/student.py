@@ -12,14 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from app.lesson.course import read_apart
-from app.room import race, shown
-from app.room.hub import SOONEST, hub
-from app.room.pages import pages
-from app.room.presses import Presses
-from app.room.rooms import AWAY, KEPT, GoneError, Look, Race, carefully, new_mark, rooms
-from samplers.choices import MAX_QUERY
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.lesson.course import read_apart
+from sgmcmc_lab.app.room import race, shown
+from sgmcmc_lab.app.room.hub import SOONEST, hub
+from sgmcmc_lab.app.room.pages import pages
+from sgmcmc_lab.app.room.presses import Presses
+from sgmcmc_lab.app.room.rooms import AWAY, KEPT, GoneError, Look, Race, carefully, new_mark, rooms
+from sgmcmc_lab.samplers.choices import MAX_QUERY
+from sgmcmc_lab.samplers.parameters import SpecError
 
 log = logging.getLogger("sgmcmc-lab")
 

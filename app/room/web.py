@@ -12,11 +12,11 @@ from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from app.page.bundle import ASSETS, bundle
-from app.room.bar import LOOK
-from app.room.pages import pages
-from app.room.rooms import CODE
-from app.room.student import Student
+from sgmcmc_lab.app.page.bundle import ASSETS, bundle
+from sgmcmc_lab.app.room.bar import LOOK
+from sgmcmc_lab.app.room.pages import pages
+from sgmcmc_lab.app.room.rooms import CODE
+from sgmcmc_lab.app.room.student import Student
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -56,7 +56,7 @@ class _Compressed(RequestHandler):
 def _text(name: str) -> tuple[bytes, str]:
     """A script or the page of rooms, compressed, and its ETag."""
     # These imports load the code of live pages, which no other page of the lab needs.
-    from app.live_page.document import live_script, script_of
+    from sgmcmc_lab.app.live_page.document import live_script, script_of
 
     if name == "room.html":
         text = (ASSETS / "live" / "room.html").read_text(encoding="utf-8").replace("/* LOOK */", LOOK)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
 
 FRAME_SECONDS = 120.0
 """The first frame may wait for functions that are still to be compiled."""
@@ -33,7 +33,7 @@ def untested(name: str = "sgmcmc-lab") -> Iterator[str]:
 
 def patches_off() -> Iterator[str]:
     """A sentence for each patch whose function in a library is another than it was written for."""
-    from app.server.patches import PATCHES
+    from sgmcmc_lab.app.server.patches import PATCHES
 
     for patch in PATCHES:
         if not patch.fits:
@@ -49,7 +49,7 @@ def first_frame() -> float:
     from panel.io.application import build_single_handler_application
     from tornado.ioloop import IOLoop
 
-    from app import app_hooks  # noqa: F401 - it guards the server and puts the patches in place
+    from sgmcmc_lab.app import app_hooks  # noqa: F401 - it guards the server and puts the patches in place
 
     async def opened() -> float:
         application = build_single_handler_application(str(Path(__file__).parent.parent / "main.py"))

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from app.server.checking import first_frame, patches_off, untested
-from samplers import RunSpec, run
-from samplers.compile import jit
-from samplers.engine import functions
+from sgmcmc_lab.app.server.checking import first_frame, patches_off, untested
+from sgmcmc_lab.samplers import RunSpec, run
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.engine import functions
 
 PORT = 5006
 BAD_INPUT, FAILED = 2, 1
@@ -91,7 +91,7 @@ def serve_arguments(port: int, room: bool, reached_by: Sequence[str]) -> list[st
 def _serve(port: int, room: bool) -> int:
     from panel.command import main as panel
 
-    from app.room.network import addresses, qr_terminal
+    from sgmcmc_lab.app.room.network import addresses, qr_terminal
 
     reached_by: list[str] = []
     if room:
@@ -147,7 +147,7 @@ def _check() -> int:
 
 def _cache_lines() -> list[str]:
     """What is compiled already, where it is kept, and what a person may do where it cannot be."""
-    importlib.import_module("samplers.models")
+    importlib.import_module("sgmcmc_lab.samplers.models")
     declared, missing = len(jit.declared()), len(jit.missing())
     asked = jit.cache_folder()
     if jit.FOLDER is None:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from io import FileIO
 from typing import Any
 
-from app.server.life import when_done
-from lessons.document import LessonError
-from lessons.library import find, load_outlines
-from samplers.compile import jit
-from samplers.models.run import needed
+from sgmcmc_lab.app.server.life import when_done
+from sgmcmc_lab.lessons.document import LessonError
+from sgmcmc_lab.lessons.library import find, load_outlines
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.run import needed
 
 NICENESS = 19
 """Whatever else wants the processor goes first."""
@@ -28,7 +28,7 @@ def in_order() -> Iterator[list[Any]]:
 
     A lesson is read when its turn comes: to read one with a typed posterior takes functions that come late.
     """
-    importlib.import_module("samplers.models")
+    importlib.import_module("sgmcmc_lab.samplers.models")
     for key in load_outlines()[0]:
         try:
             lesson = find(key)

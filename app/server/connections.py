@@ -12,8 +12,8 @@ from typing import Any
 
 from tornado.iostream import IOStream
 
-from app.room.network import whose
-from app.server.life import Serving
+from sgmcmc_lab.app.room.network import whose
+from sgmcmc_lab.app.server.life import Serving
 
 if sys.platform != "win32":
     import resource

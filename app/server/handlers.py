@@ -21,15 +21,15 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
-from app.lesson.course import lesson_apart
-from app.page.bundle import ASSETS
-from app.room import pages, web
-from app.room.network import addresses
-from app.room.rooms import AWAY, rooms
-from app.server import socket
-from app.server.connections import MAX_HEADER, OPEN, Bounded
-from app.server.page_queue import PAGES
-from app.server.socket import MAX_MESSAGE, GuardedSocket
+from sgmcmc_lab.app.lesson.course import lesson_apart
+from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.room import pages, web
+from sgmcmc_lab.app.room.network import addresses
+from sgmcmc_lab.app.room.rooms import AWAY, rooms
+from sgmcmc_lab.app.server import socket
+from sgmcmc_lab.app.server.connections import MAX_HEADER, OPEN, Bounded
+from sgmcmc_lab.app.server.page_queue import PAGES
+from sgmcmc_lab.app.server.socket import MAX_MESSAGE, GuardedSocket
 
 log = logging.getLogger("sgmcmc-lab")
 

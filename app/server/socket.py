@@ -20,8 +20,8 @@ from bokeh.util.token import check_token_signature, get_token_payload
 from panel.io.server import WSHandler
 from tornado.iostream import StreamClosedError
 
-from app.live.page_lock import on_this_thread
-from app.server.message_filter import answered, passed_on
+from sgmcmc_lab.app.live.page_lock import on_this_thread
+from sgmcmc_lab.app.server.message_filter import answered, passed_on
 
 log = logging.getLogger(__name__)
 

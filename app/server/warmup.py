@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from app.lesson.course import library, outlines
-from app.state import DEFAULT
-from samplers.compile import jit
-from samplers.engine import functions
-from samplers.low_priority import step_back
-from samplers.stored_files import make_folder, make_way
+from sgmcmc_lab.app.lesson.course import library, outlines
+from sgmcmc_lab.app.state import DEFAULT
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.engine import functions
+from sgmcmc_lab.samplers.low_priority import step_back
+from sgmcmc_lab.samplers.stored_files import make_folder, make_way
 
 if sys.platform == "win32":
     import msvcrt
@@ -86,7 +86,7 @@ def compile_apart() -> None:
 
 def _run() -> None:
     """One process that compiles, to its end; it ends with this one, for it reads what this one never writes."""
-    command = [sys.executable, "-m", "app.server.compiling"]
+    command = [sys.executable, "-m", "sgmcmc_lab.app.server.compiling"]
     environment = {**os.environ, "SGMCMC_LAB_CACHE": str(jit.FOLDER.parent)} if jit.FOLDER else None
     # In a session of its own it is not asked to stop by the terminal, and is quiet when the server is.
     pipe = subprocess.PIPE

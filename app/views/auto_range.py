@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from app.views.base import Array
+from sgmcmc_lab.app.views.base import Array
 
 SHARE = 0.05
 """Where more of a lane's latest places are outside, it has left the axis; a rare excursion moves nothing."""

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import NumeralTickFormatter
 
-from app.views.base import COLUMNS, Data, LaneFrame, View
-from app.views.marks import FEWEST_LAGS, MARKERS, lane_labels, round_up
-from app.views.theme import DASHES, plot
-from samplers.diagnostics import autocorrelation
+from sgmcmc_lab.app.views.base import COLUMNS, Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import FEWEST_LAGS, MARKERS, lane_labels, round_up
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers.diagnostics import autocorrelation
 
 SEEN = 4.0
 """Of τ, which is twice the time of an exponential decay: lags up to here are shown."""

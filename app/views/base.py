@@ -19,15 +19,15 @@ from bokeh.events import Tap
 from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Label, Model, Node, Plot, Range1d
 from numpy.typing import NDArray
 
-from app.views.embedding import standalone
-from app.views.theme import LARGE, Theme, enlarge, theme
-from samplers import Experiment
-from samplers.models import METHODS, Snapshot
-from samplers.models import Model as DataModel
-from samplers.spec import samplers_of
-from samplers.step_terms import ChainStep
-from samplers.targets.base import Column, Target
-from samplers.targets.own import OfTable
+from sgmcmc_lab.app.views.embedding import standalone
+from sgmcmc_lab.app.views.theme import LARGE, Theme, enlarge, theme
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.models import METHODS, Snapshot
+from sgmcmc_lab.samplers.models import Model as DataModel
+from sgmcmc_lab.samplers.spec import samplers_of
+from sgmcmc_lab.samplers.step_terms import ChainStep
+from sgmcmc_lab.samplers.targets.base import Column, Target
+from sgmcmc_lab.samplers.targets.own import OfTable
 
 Array = NDArray[np.float64]
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from app.views.base import Data, Frame, Scene, View
-from app.views.marks import lane_labels
-from app.views.predictive import LETTERS
-from app.views.theme import DASHES, plot
-from samplers import Experiment, RunSpec
-from samplers.diagnostics.calibration import BINS, DRAWS, MAX_THIN, Replicas, refusal, thinning, unmade
-from samplers.targets import TARGETS
-from samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.app.views.base import Data, Frame, Scene, View
+from sgmcmc_lab.app.views.marks import lane_labels
+from sgmcmc_lab.app.views.predictive import LETTERS
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers import Experiment, RunSpec
+from sgmcmc_lab.samplers.diagnostics.calibration import BINS, DRAWS, MAX_THIN, Replicas, refusal, thinning, unmade
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 RUNS = 1_000
 """Of each lane: then it is done."""

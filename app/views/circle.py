@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Array, Data, Frame, LaneFrame, View
-from app.views.drags import take_drags
-from app.views.marks import MARKERS, no_draws
-from app.views.state import notes
-from app.views.steps import add_arrows, rows
-from app.views.theme import DASHES, even_plot
-from samplers import Experiment
-from samplers.manifolds import Sphere
-from samplers.running_statistics import bin_edges
+from sgmcmc_lab.app.views.base import Array, Data, Frame, LaneFrame, View
+from sgmcmc_lab.app.views.drags import take_drags
+from sgmcmc_lab.app.views.marks import MARKERS, no_draws
+from sgmcmc_lab.app.views.state import notes
+from sgmcmc_lab.app.views.steps import add_arrows, rows
+from sgmcmc_lab.app.views.theme import DASHES, even_plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.manifolds import Sphere
+from sgmcmc_lab.samplers.running_statistics import bin_edges
 
 EXTENT = 1.8
 """Half the width of the figure; the circle has radius 1."""

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from bokeh.models import Label
 
-from app.views.base import Data, LaneFrame
-from app.views.marks import MARKERS, SIGNS
-from app.views.planes import excess, process_of
-from app.views.recipes import RecipeView, recipe_of
-from app.views.theme import plot
-from samplers.compile import jit
-from samplers.gradients import GRADIENTS
-from samplers.parameters import SpecError
-from samplers.recipe.flow import on_points, shown
-from samplers.recipe.presets import PRESETS
-from samplers.recipe.recipe import Recipe
-from samplers.targets.base import Target
+from sgmcmc_lab.app.views.base import Data, LaneFrame
+from sgmcmc_lab.app.views.marks import MARKERS, SIGNS
+from sgmcmc_lab.app.views.planes import excess, process_of
+from sgmcmc_lab.app.views.recipes import RecipeView, recipe_of
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.recipe.flow import on_points, shown
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.recipe.recipe import Recipe
+from sgmcmc_lab.samplers.targets.base import Target
 
 NO_CURL, BOTH, NO_DIFFUSION, OUTSIDE = "Q = 0", "D and Q", "D = 0", "outside"
 COLUMNS = (NO_CURL, BOTH, NO_DIFFUSION)

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker
 
-from app.views.base import Data, LaneFrame, View
-from app.views.marks import MARKERS, round_up
-from app.views.scales import Scale
-from app.views.theme import plot
-from app.views.trace import exact_quantiles
-from samplers import Experiment
-from samplers.compile.wasm.description import smooth
-from samplers.diagnostics import histogram
-from samplers.diagnostics.ks import edges_and_cdf
-from samplers.manifolds import Simplex
-from samplers.targets.base import MANIFOLD, SIMPLEX
+from sgmcmc_lab.app.views.base import Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import MARKERS, round_up
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.app.views.trace import exact_quantiles
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.compile.wasm.description import smooth
+from sgmcmc_lab.samplers.diagnostics import histogram
+from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
+from sgmcmc_lab.samplers.manifolds import Simplex
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 NARROW = 2.0

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from app.views.base import Scene, View
-from app.views.ks import KS
-from samplers import Experiment
-from samplers.requirements import BATCH
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.views.base import Scene, View
+from sgmcmc_lab.app.views.ks import KS
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.requirements import BATCH
+from sgmcmc_lab.samplers.targets import TARGETS
 
 
 class Bought(KS):

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Array, Data, LaneFrame
-from app.views.marks import MARKERS, round_up
-from app.views.planes import FAILURES, Process, box, process_of, sentence, sign, stack
-from app.views.recipes import RecipeView
-from app.views.spectrum import Linear, linear
-from app.views.theme import DASHES, plot
-from samplers import Experiment
-from samplers.expressions import ZERO, constant
-from samplers.kernels.recipe import RecipeSampler
-from samplers.recipe import fokker_planck
-from samplers.recipe.flow import Flow
-from samplers.recipe.recipe import THETA
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame
+from sgmcmc_lab.app.views.marks import MARKERS, round_up
+from sgmcmc_lab.app.views.planes import FAILURES, Process, box, process_of, sentence, sign, stack
+from sgmcmc_lab.app.views.recipes import RecipeView
+from sgmcmc_lab.app.views.spectrum import Linear, linear
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.expressions import ZERO, constant
+from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.recipe import fokker_planck
+from sgmcmc_lab.samplers.recipe.flow import Flow
+from sgmcmc_lab.samplers.recipe.recipe import THETA
 
 STRENGTHS = 13
 """Strengths for which a gap is found on the grid."""

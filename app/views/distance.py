@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from bokeh.models import FixedTicker
 
-from app.views.base import Array, CurvePoint, Data, LaneFrame, View
-from app.views.marks import BRIEF, LONG, brief, lane_labels, no_draws
-from app.views.theme import DASHES, plot
+from sgmcmc_lab.app.views.base import Array, CurvePoint, Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import BRIEF, LONG, brief, lane_labels, no_draws
+from sgmcmc_lab.app.views.theme import DASHES, plot
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""

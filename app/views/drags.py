@@ -9,7 +9,7 @@ from typing import Any
 from bokeh.events import Pan, PanEnd, PanStart
 from bokeh.models import Arrow, ColumnDataSource, CustomJS, Model, Toggle, VeeHead
 
-from app.views.base import CURVE, HANDLE, MOST, THROW, View
+from sgmcmc_lab.app.views.base import CURVE, HANDLE, MOST, THROW, View
 
 NEAR = 16
 """A drag that begins so many pixels from a handle, or nearer, moves it."""

@@ -8,15 +8,15 @@ import numpy as np
 from bokeh.models import GlyphRenderer, Legend, LegendItem
 from numpy.typing import NDArray
 
-from app.views.base import Array, Data, LaneFrame
-from app.views.marks import MARKERS, round_up
-from app.views.planes import SYMBOLS, density, shown_ranges
-from app.views.recipes import RecipeView, recipe_of
-from app.views.theme import DASHES, FINE, plot
-from samplers.expressions import ZERO, Expression
-from samplers.recipe.flow import on_points
-from samplers.recipe.recipe import THETA, Layout, Recipe
-from samplers.targets.base import Target
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame
+from sgmcmc_lab.app.views.marks import MARKERS, round_up
+from sgmcmc_lab.app.views.planes import SYMBOLS, density, shown_ranges
+from sgmcmc_lab.app.views.recipes import RecipeView, recipe_of
+from sgmcmc_lab.app.views.theme import DASHES, FINE, plot
+from sgmcmc_lab.samplers.expressions import ZERO, Expression
+from sgmcmc_lab.samplers.recipe.flow import on_points
+from sgmcmc_lab.samplers.recipe.recipe import THETA, Layout, Recipe
+from sgmcmc_lab.samplers.targets.base import Target
 
 CUT = " cut"
 """Ends the name of the feed of the arrows that are cut."""

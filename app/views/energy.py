@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from bokeh.layouts import column as stacked
 
-from app.views.base import Array, Data, LaneFrame, View
-from app.views.drags import take_curve, take_drags
-from app.views.marks import MARKERS
-from app.views.scales import Scale
-from app.views.state import notes
-from app.views.theme import plot
-from samplers import Experiment
-from samplers.targets.typed import Typed
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
+from sgmcmc_lab.app.views.drags import take_curve, take_drags
+from sgmcmc_lab.app.views.marks import MARKERS
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.app.views.state import notes
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.targets.typed import Typed
 
 POINTS = 400
 """Of the curve."""

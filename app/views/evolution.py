@@ -9,9 +9,9 @@ import numpy as np
 from bokeh.models import LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.views.base import Array, Data, LaneFrame
-from app.views.marks import round_up
-from app.views.planes import (
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame
+from sgmcmc_lab.app.views.marks import round_up
+from sgmcmc_lab.app.views.planes import (
     FAILURES,
     LiveImage,
     Plane,
@@ -25,13 +25,13 @@ from app.views.planes import (
     sign,
     stack,
 )  # fmt: skip
-from app.views.recipes import RecipeView
-from app.views.theme import plot
-from samplers import Run, RunSpec
-from samplers.expressions import constant
-from samplers.recipe import fokker_planck
-from samplers.recipe.flow import Flow
-from samplers.recipe.recipe import Layout, Recipe, canonical_curl, diagonal
+from sgmcmc_lab.app.views.recipes import RecipeView
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers import Run, RunSpec
+from sgmcmc_lab.samplers.expressions import constant
+from sgmcmc_lab.samplers.recipe import fokker_planck
+from sgmcmc_lab.samplers.recipe.flow import Flow
+from sgmcmc_lab.samplers.recipe.recipe import Layout, Recipe, canonical_curl, diagonal
 
 CHAINS = 10_000
 CELLS, CELLS_LINE = 120, 400

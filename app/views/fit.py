@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Array, Data, LaneFrame, View
-from app.views.marks import MARKERS
-from app.views.theme import DASHES, plot
-from samplers import Experiment
-from samplers.diagnostics import bands
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import MARKERS
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.diagnostics import bands
 
 EXACT_DRAWS, DRAWS = 2000, 400
 """Behind the exact band, and of each lane's behind its own."""

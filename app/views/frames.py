@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Array, Data, Frame
-from app.views.globe import ARROW, BEHIND, FRONT, SHOWN_CHAINS, Globe, Layer, columns
-from app.views.marks import MARKERS
-from app.views.steps import rows
-from samplers import Experiment
-from samplers.manifolds import Stiefel
+from sgmcmc_lab.app.views.base import Array, Data, Frame
+from sgmcmc_lab.app.views.globe import ARROW, BEHIND, FRONT, SHOWN_CHAINS, Globe, Layer, columns
+from sgmcmc_lab.app.views.marks import MARKERS
+from sgmcmc_lab.app.views.steps import rows
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.manifolds import Stiefel
 
 
 class Frames(Globe):

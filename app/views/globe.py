@@ -12,13 +12,13 @@ from bokeh.model import DataModel
 from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
 from bokeh.palettes import interp_palette
 
-from app.views.base import Array, Data, Frame, LaneFrame, View
-from app.views.marks import MARKERS
-from app.views.state import notes
-from app.views.steps import add_arrows, draw_arrows, rows
-from app.views.theme import even_plot
-from samplers import Experiment
-from samplers.manifolds import Simplex, Sphere
+from sgmcmc_lab.app.views.base import Array, Data, Frame, LaneFrame, View
+from sgmcmc_lab.app.views.marks import MARKERS
+from sgmcmc_lab.app.views.state import notes
+from sgmcmc_lab.app.views.steps import add_arrows, draw_arrows, rows
+from sgmcmc_lab.app.views.theme import even_plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.manifolds import Simplex, Sphere
 
 EXTENT = 1.08
 """Half the width of the figure; the globe has radius 1."""

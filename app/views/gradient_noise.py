@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from bokeh.models import Range1d, Span
 
-from app.views.base import Array, Data, LaneFrame, View
-from app.views.marks import MARKERS, lane_labels
-from app.views.theme import plot
-from samplers import Experiment
-from samplers.gradients import GRADIENTS
-from samplers.requirements import BATCH, MEMORY
-from samplers.targets.base import LINE
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import MARKERS, lane_labels
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.requirements import BATCH, MEMORY
+from sgmcmc_lab.samplers.targets.base import LINE
 
 BATCHES = 200
 """Minibatches of each lane in a frame."""

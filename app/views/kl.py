@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Array, CurvePoint
-from app.views.distance import POINTS, Distance, first_name
-from samplers import Experiment
-from samplers.targets import TARGETS
-from samplers.targets.base import SIMPLEX
+from sgmcmc_lab.app.views.base import Array, CurvePoint
+from sgmcmc_lab.app.views.distance import POINTS, Distance, first_name
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import SIMPLEX
 
 
 class KL(Distance):

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Array, CurvePoint
-from app.views.distance import POINTS, Distance, first_name
-from samplers.diagnostics import ks
+from sgmcmc_lab.app.views.base import Array, CurvePoint
+from sgmcmc_lab.app.views.distance import POINTS, Distance, first_name
+from sgmcmc_lab.samplers.diagnostics import ks
 
 
 class KS(Distance):

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import COLUMNS, Data, LaneFrame, View
-from app.views.marks import is_brief, lane_labels, no_draws
-from app.views.scales import Scale
-from app.views.theme import DASHES, plot
-from samplers.diagnostics import autocorrelation, histogram
-from samplers.running_statistics import bin_edges
+from sgmcmc_lab.app.views.base import COLUMNS, Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import is_brief, lane_labels, no_draws
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, histogram
+from sgmcmc_lab.samplers.running_statistics import bin_edges
 
 BARS = 64
 """Bars on the axis: wide enough to see, narrow enough for a mode of a tenth of the axis."""

@@ -6,7 +6,7 @@ from unicodedata import combining
 import numpy as np
 from bokeh.models import BasicTicker, Label, Node, NumeralTickFormatter
 
-from app.views.base import View
+from sgmcmc_lab.app.views.base import View
 
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star")
 SIGNS = "●■▲◆▼★"

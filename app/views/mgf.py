@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from bokeh.layouts import row
 
-from app.views.base import Data, LaneFrame, View
-from app.views.marks import MARKERS, SIGNS
-from app.views.moments import CHAINS, LAW, chains_of, fill
-from app.views.planes import box, stack
-from app.views.theme import DASHES, plot
-from samplers import Experiment, Run, RunSpec
-from samplers.diagnostics import moments
-from samplers.kernels import SAMPLERS
-from samplers.requirements import MODE
-from samplers.targets import TARGETS
-from samplers.targets.base import Array
+from sgmcmc_lab.app.views.base import Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import MARKERS, SIGNS
+from sgmcmc_lab.app.views.moments import CHAINS, LAW, chains_of, fill
+from sgmcmc_lab.app.views.planes import box, stack
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers import Experiment, Run, RunSpec
+from sgmcmc_lab.samplers.diagnostics import moments
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.requirements import MODE
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import Array
 
 AFTER = (1, 6, 30)
 """Steps after which it is drawn."""

@@ -6,12 +6,23 @@ from typing import Any
 import numpy as np
 from bokeh.models import LinearColorMapper
 
-from app.views.base import Data, LaneFrame
-from app.views.planes import FAILURES, LiveImage, Plane, Process, box, process_of, sentence, sign, signed, stack
-from app.views.recipes import RecipeView
-from app.views.spectrum import SIDE, Mixing, mixing
-from app.views.theme import plot
-from samplers.recipe.recipe import Layout
+from sgmcmc_lab.app.views.base import Data, LaneFrame
+from sgmcmc_lab.app.views.planes import (
+    FAILURES,
+    LiveImage,
+    Plane,
+    Process,
+    box,
+    process_of,
+    sentence,
+    sign,
+    signed,
+    stack,
+)
+from sgmcmc_lab.app.views.recipes import RecipeView
+from sgmcmc_lab.app.views.spectrum import SIDE, Mixing, mixing
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers.recipe.recipe import Layout
 
 
 class Modes(RecipeView):

@@ -10,15 +10,15 @@ import numpy as np
 from bokeh.layouts import row
 from bokeh.models import BasicTicker, Div
 
-from app.views.base import LINE, Data, Feed, LaneFrame, View
-from app.views.marks import MARKERS, SIGNS, round_up
-from app.views.planes import stack
-from app.views.theme import DASHES, plot
-from samplers import Run, RunSpec
-from samplers.diagnostics import moments
-from samplers.gradients import GRADIENTS
-from samplers.requirements import MODE
-from samplers.targets.base import SIMPLEX, Array, Target
+from sgmcmc_lab.app.views.base import LINE, Data, Feed, LaneFrame, View
+from sgmcmc_lab.app.views.marks import MARKERS, SIGNS, round_up
+from sgmcmc_lab.app.views.planes import stack
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers import Run, RunSpec
+from sgmcmc_lab.samplers.diagnostics import moments
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.requirements import MODE
+from sgmcmc_lab.samplers.targets.base import SIMPLEX, Array, Target
 
 STEPS = 50
 CHAINS = 20_000

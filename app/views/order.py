@@ -9,16 +9,16 @@ import numpy as np
 from bokeh.models import FixedTicker
 from numpy.typing import NDArray
 
-from app.views.base import Array, Data, LaneFrame, View
-from app.views.marks import MARKERS
-from app.views.theme import DASHES, plot
-from samplers import Experiment, Run
-from samplers.kernels import SAMPLERS
-from samplers.parameters import declared
-from samplers.running_statistics import bin_edges
-from samplers.spec import Choice, RunSpec
-from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD, SIMPLEX, Target
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import MARKERS
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.running_statistics import bin_edges
+from sgmcmc_lab.samplers.spec import Choice, RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Target
 
 Flags = NDArray[np.bool_]
 LADDER = tuple(2 ** (k / 2) for k in range(7))

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from app.views.auto_range import Reach
-from app.views.base import Array, Data, Frame, LaneFrame, Playing, View
-from app.views.marks import MARKERS
-from app.views.planes import heights
-from app.views.scales import Scale
-from app.views.state import notes
-from app.views.steps import add_arrows, beginning, longer, rows
-from app.views.theme import FINE, plot
-from samplers import Experiment
-from samplers.kernels.base import KEPT
-from samplers.recipe.flow import SHOWN_MOMENTUM
-from samplers.spec import make_sampler
-from samplers.targets.base import LINE
+from sgmcmc_lab.app.views.auto_range import Reach
+from sgmcmc_lab.app.views.base import Array, Data, Frame, LaneFrame, Playing, View
+from sgmcmc_lab.app.views.marks import MARKERS
+from sgmcmc_lab.app.views.planes import heights
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.app.views.state import notes
+from sgmcmc_lab.app.views.steps import add_arrows, beginning, longer, rows
+from sgmcmc_lab.app.views.theme import FINE, plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.kernels.base import KEPT
+from sgmcmc_lab.samplers.recipe.flow import SHOWN_MOMENTUM
+from sgmcmc_lab.samplers.spec import make_sampler
+from sgmcmc_lab.samplers.targets.base import LINE
 
 CELLS = 120
 """Cells a side that the contours are drawn from."""

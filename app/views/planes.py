@@ -13,15 +13,15 @@ from bokeh.layouts import column, row
 from bokeh.models import BasicTicker, ColumnDataSource, CustomJS, Div, LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.views.base import LINE, Array, Data, Feed, LaneFrame, Scene, View
-from app.views.marks import SIGNS
-from app.views.recipes import recipe_of
-from app.views.theme import LARGE, Theme, plot
-from samplers.compile.jit import Noise
-from samplers.expressions import ZERO
-from samplers.recipe.flow import SHOWN_MOMENTUM, Flow, effective
-from samplers.recipe.recipe import MAX_DIM, Layout, Recipe
-from samplers.targets.base import Target, subscript
+from sgmcmc_lab.app.views.base import LINE, Array, Data, Feed, LaneFrame, Scene, View
+from sgmcmc_lab.app.views.marks import SIGNS
+from sgmcmc_lab.app.views.recipes import recipe_of
+from sgmcmc_lab.app.views.theme import LARGE, Theme, plot
+from sgmcmc_lab.samplers.compile.jit import Noise
+from sgmcmc_lab.samplers.expressions import ZERO
+from sgmcmc_lab.samplers.recipe.flow import SHOWN_MOMENTUM, Flow, effective
+from sgmcmc_lab.samplers.recipe.recipe import MAX_DIM, Layout, Recipe
+from sgmcmc_lab.samplers.targets.base import Target, subscript
 
 SHARES = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the mass of e^{−H}."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from app.views.base import Array, Frame
-from app.views.predictive import Predictive
-from samplers.diagnostics.predictive import named
+from sgmcmc_lab.app.views.base import Array, Frame
+from sgmcmc_lab.app.views.predictive import Predictive
+from sgmcmc_lab.samplers.diagnostics.predictive import named
 
 
 class PosteriorPredictive(Predictive):

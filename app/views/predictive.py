@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from bokeh.models import Range1d
 
-from app.views.base import Array, Data, LaneFrame, View
-from app.views.marks import lane_labels
-from app.views.theme import DASHES, plot
-from samplers import Experiment
-from samplers.diagnostics.calibration import generative
-from samplers.diagnostics.predictive import STATISTICS, p_value
-from samplers.parameters import SpecError
-from samplers.targets import TARGETS
-from samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import lane_labels
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.diagnostics.calibration import generative
+from sgmcmc_lab.samplers.diagnostics.predictive import STATISTICS, p_value
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 MAX_ROWS = 2_000
 """Of more rows so many are made again, evenly spread over the table."""

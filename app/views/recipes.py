@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from app.views.base import LaneFrame, Scene, View
-from samplers import Experiment
-from samplers.kernels.recipe import RecipeSampler
-from samplers.recipe.recipe import Recipe
+from sgmcmc_lab.app.views.base import LaneFrame, Scene, View
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.recipe.recipe import Recipe
 
 DRAWN = 2
 """Coordinates of θ with which a recipe's drift and densities can be drawn."""

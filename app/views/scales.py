@@ -11,7 +11,7 @@ import numpy as np
 from bokeh.models import CustomJSTickFormatter
 from numpy.typing import NDArray
 
-from samplers.targets.base import Column
+from sgmcmc_lab.samplers.targets.base import Column
 
 Array = NDArray[np.float64]
 

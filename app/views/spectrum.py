@@ -9,9 +9,9 @@ from bokeh.layouts import column
 from bokeh.models import BasicTicker, NumeralTickFormatter
 from scipy.interpolate import RegularGridInterpolator
 
-from app.views.base import Array, Data, LaneFrame
-from app.views.marks import FEWEST_LAGS, MARKERS, round_up
-from app.views.planes import (
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame
+from sgmcmc_lab.app.views.marks import FEWEST_LAGS, MARKERS, round_up
+from sgmcmc_lab.app.views.planes import (
     FAILURES,
     LOWEST,
     Process,
@@ -22,13 +22,13 @@ from app.views.planes import (
     shown_ranges,
     sign,
 )  # fmt: skip
-from app.views.recipes import RecipeView
-from app.views.theme import DASHES, plot
-from samplers.diagnostics import autocorrelation
-from samplers.recipe import fokker_planck
-from samplers.recipe.flow import Flow
-from samplers.recipe.recipe import Recipe
-from samplers.targets.base import ByTarget
+from sgmcmc_lab.app.views.recipes import RecipeView
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers.diagnostics import autocorrelation
+from sgmcmc_lab.samplers.recipe import fokker_planck
+from sgmcmc_lab.samplers.recipe.flow import Flow
+from sgmcmc_lab.samplers.recipe.recipe import Recipe
+from sgmcmc_lab.samplers.targets.base import ByTarget
 
 MODES = 6
 """Eigenvalues that are shown."""

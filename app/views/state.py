@@ -9,18 +9,18 @@ from bokeh.models import ColumnDataSource, LinearColorMapper
 from bokeh.palettes import interp_palette
 from numpy.typing import NDArray
 
-from app.views.base import CLICK, Data, Frame, LaneFrame, Playing, View
-from app.views.drags import OF_A_MOUSE, take_drags
-from app.views.marks import SIGNS, share
-from app.views.scales import Scale
-from app.views.steps import add_arrows, longer, rows
-from app.views.theme import FINE, even_scales, plot
-from samplers import Experiment
-from samplers.compile import jit
-from samplers.compile.wasm.description import smooth
-from samplers.parameters import SpecError
-from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
+from sgmcmc_lab.app.views.base import CLICK, Data, Frame, LaneFrame, Playing, View
+from sgmcmc_lab.app.views.drags import OF_A_MOUSE, take_drags
+from sgmcmc_lab.app.views.marks import SIGNS, share
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.app.views.steps import add_arrows, longer, rows
+from sgmcmc_lab.app.views.theme import FINE, even_scales, plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.wasm.description import smooth
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
 
 PATH = 400
 """Points of a path that stay visible."""

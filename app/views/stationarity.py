@@ -8,8 +8,8 @@ import numpy as np
 from bokeh.models import Legend, LegendItem, LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.views.base import Array, Data, LaneFrame
-from app.views.planes import (
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame
+from sgmcmc_lab.app.views.planes import (
     FAILURES,
     SYMBOLS,
     LiveImage,
@@ -23,9 +23,9 @@ from app.views.planes import (
     signed,
     stack,
 )  # fmt: skip
-from app.views.recipes import RecipeView
-from app.views.theme import plot
-from samplers.recipe.flow import on_points, values_at
+from sgmcmc_lab.app.views.recipes import RecipeView
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers.recipe.flow import on_points, values_at
 
 SIDE = 56
 """Cells a side of an image."""

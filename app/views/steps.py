@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import Arrow, ColumnDataSource, LinearColorMapper, VeeHead
 
-from app.views.base import Array, Feed, Playing, View
-from app.views.theme import Theme
-from samplers.step_terms import Part
+from sgmcmc_lab.app.views.base import Array, Feed, Playing, View
+from sgmcmc_lab.app.views.theme import Theme
+from sgmcmc_lab.samplers.step_terms import Part
 
 HEAD = 9
 """The size of an arrow's head, in pixels."""

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import Data, LaneFrame, View
-from app.views.marks import lane_labels, number_axis, round_up, run_window, share
-from app.views.theme import plot
-from samplers import Experiment, Run
-from samplers.compile import jit
-from samplers.kernels import SAMPLERS
-from samplers.kernels.kicks import Moving
+from sgmcmc_lab.app.views.base import Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import lane_labels, number_axis, round_up, run_window, share
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.kernels.kicks import Moving
 
 WINDOW = 600
 """Points that stay visible."""

@@ -7,17 +7,17 @@ import numpy as np
 from bokeh.models import FixedTicker, LinearColorMapper
 from bokeh.palettes import interp_palette
 
-from app.views.base import Array, Data, Frame, LaneFrame, View
-from app.views.drags import take_drags
-from app.views.marks import MARKERS
-from app.views.planes import heights
-from app.views.state import notes
-from app.views.steps import add_arrows, rows
-from app.views.theme import DASHES, FINE, plot
-from samplers import Experiment
-from samplers.diagnostics import histogram
-from samplers.manifolds import Spheres
-from samplers.running_statistics import bin_edges
+from sgmcmc_lab.app.views.base import Array, Data, Frame, LaneFrame, View
+from sgmcmc_lab.app.views.drags import take_drags
+from sgmcmc_lab.app.views.marks import MARKERS
+from sgmcmc_lab.app.views.planes import heights
+from sgmcmc_lab.app.views.state import notes
+from sgmcmc_lab.app.views.steps import add_arrows, rows
+from sgmcmc_lab.app.views.theme import DASHES, FINE, plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.diagnostics import histogram
+from sgmcmc_lab.samplers.manifolds import Spheres
+from sgmcmc_lab.samplers.running_statistics import bin_edges
 
 GRID = 160
 SIDE = 0.3

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from bokeh.models import BoxAnnotation
 
-from app.views.auto_range import Reach
-from app.views.base import COLUMNS, Data, LaneFrame, View
-from app.views.marks import lane_labels, number_axis, run_window
-from app.views.scales import Scale
-from app.views.theme import FINE, plot
-from samplers.diagnostics import convergence
-from samplers.diagnostics.ks import edges_and_cdf
-from samplers.targets.base import Array
+from sgmcmc_lab.app.views.auto_range import Reach
+from sgmcmc_lab.app.views.base import COLUMNS, Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import lane_labels, number_axis, run_window
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.app.views.theme import FINE, plot
+from sgmcmc_lab.samplers.diagnostics import convergence
+from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
+from sgmcmc_lab.samplers.targets.base import Array
 
 WINDOW = 600
 """Draws of a chain that stay visible."""

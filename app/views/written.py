@@ -9,8 +9,8 @@ import numpy as np
 from bokeh.models import LinearColorMapper
 from scipy.interpolate import RegularGridInterpolator
 
-from app.views.base import Array, Data, LaneFrame
-from app.views.planes import (
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame
+from sgmcmc_lab.app.views.planes import (
     FAILURES,
     SYMBOLS,
     LiveImage,
@@ -24,11 +24,11 @@ from app.views.planes import (
     signed,
     stack,
 )
-from app.views.recipes import RecipeView
-from app.views.theme import plot
-from samplers.recipe import theorem2
-from samplers.recipe.flow import Flow
-from samplers.recipe.recipe import Layout
+from sgmcmc_lab.app.views.recipes import RecipeView
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers.recipe import theorem2
+from sgmcmc_lab.samplers.recipe.flow import Flow
+from sgmcmc_lab.samplers.recipe.recipe import Layout
 
 SIDE = 56
 """Cells a side of the image."""

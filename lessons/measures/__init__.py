@@ -1,29 +1,29 @@
 """What a claim can measure: one file a measure, or a family of them."""
 
-from lessons.measures.acceptance import Acceptance
-from lessons.measures.agreement import AdjustedRand, Purity
-from lessons.measures.amari import Amari
-from lessons.measures.autocorrelation import Cost, Tau
-from lessons.measures.auxiliary import Auxiliary
-from lessons.measures.base import Measure
-from lessons.measures.clipped import Clipped
-from lessons.measures.diverged import Diverged
-from lessons.measures.ensemble import EnsembleMean, EnsembleMGF, EnsembleVariance
-from lessons.measures.expectation import Expectation
-from lessons.measures.gap import Gap
-from lessons.measures.heat import Heat
-from lessons.measures.kl import KL, JointKL
-from lessons.measures.ks import KS, ChainKS
-from lessons.measures.model import DataToReach, Elbo, Score
-from lessons.measures.moments import Mean, Power, Variance
-from lessons.measures.predictive import Predictive
-from lessons.measures.probability import Probability
-from lessons.measures.quantile import Quantile
-from lessons.measures.rhat import RHat
-from lessons.measures.scan import ScanCost, ScanTau
-from lessons.measures.temperature import Temperature
-from lessons.measures.trials import TrialGain, TrialTau
-from samplers.registry import Registry
+from sgmcmc_lab.lessons.measures.acceptance import Acceptance
+from sgmcmc_lab.lessons.measures.agreement import AdjustedRand, Purity
+from sgmcmc_lab.lessons.measures.amari import Amari
+from sgmcmc_lab.lessons.measures.autocorrelation import Cost, Tau
+from sgmcmc_lab.lessons.measures.auxiliary import Auxiliary
+from sgmcmc_lab.lessons.measures.base import Measure
+from sgmcmc_lab.lessons.measures.clipped import Clipped
+from sgmcmc_lab.lessons.measures.diverged import Diverged
+from sgmcmc_lab.lessons.measures.ensemble import EnsembleMean, EnsembleMGF, EnsembleVariance
+from sgmcmc_lab.lessons.measures.expectation import Expectation
+from sgmcmc_lab.lessons.measures.gap import Gap
+from sgmcmc_lab.lessons.measures.heat import Heat
+from sgmcmc_lab.lessons.measures.kl import KL, JointKL
+from sgmcmc_lab.lessons.measures.ks import KS, ChainKS
+from sgmcmc_lab.lessons.measures.model import DataToReach, Elbo, Score
+from sgmcmc_lab.lessons.measures.moments import Mean, Power, Variance
+from sgmcmc_lab.lessons.measures.predictive import Predictive
+from sgmcmc_lab.lessons.measures.probability import Probability
+from sgmcmc_lab.lessons.measures.quantile import Quantile
+from sgmcmc_lab.lessons.measures.rhat import RHat
+from sgmcmc_lab.lessons.measures.scan import ScanCost, ScanTau
+from sgmcmc_lab.lessons.measures.temperature import Temperature
+from sgmcmc_lab.lessons.measures.trials import TrialGain, TrialTau
+from sgmcmc_lab.samplers.registry import Registry
 
 MEASURES: Registry[type[Measure]] = Registry(
     "measure",

@@ -1,6 +1,6 @@
 """The acceptance rate."""
 
-from lessons.measures.base import Estimate, Evidence, Measure
+from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, Measure
 
 
 class Acceptance(Measure):

@@ -1,11 +1,11 @@
 """How well the clusters of a chain's last step agree with known groups, as means over the chains."""
 
-from lessons.measures.base import NAN
-from lessons.measures.model import OfModel
-from samplers.models.agreement import adjusted_rand, purity
-from samplers.models.run import ModelChain
-from samplers.parameters import SpecError
-from samplers.spec import ANY_TARGET, RunSpec
+from sgmcmc_lab.lessons.measures.base import NAN
+from sgmcmc_lab.lessons.measures.model import OfModel
+from sgmcmc_lab.samplers.models.agreement import adjusted_rand, purity
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import ANY_TARGET, RunSpec
 
 OF = ("clusters", "mixture")
 """Models whose snapshots have the cluster of each datum, z."""

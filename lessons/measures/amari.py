@@ -1,11 +1,11 @@
 """How far the loadings of a chain's last step are from the known ones, as means over the chains."""
 
-from lessons.measures.base import NAN
-from lessons.measures.model import OfModel
-from samplers.models.factors.amari import amari
-from samplers.models.run import ModelChain
-from samplers.parameters import SpecError
-from samplers.spec import ANY_TARGET, RunSpec
+from sgmcmc_lab.lessons.measures.base import NAN
+from sgmcmc_lab.lessons.measures.model import OfModel
+from sgmcmc_lab.samplers.models.factors.amari import amari
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import ANY_TARGET, RunSpec
 
 
 class Amari(OfModel):

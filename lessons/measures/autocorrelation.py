@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from lessons.measures.base import Estimate, OfChains
-from samplers.diagnostics.autocorrelation import integrated_time
-from samplers.parameters import Option, Real, SpecError
-from samplers.spec import RunSpec, is_model
+from sgmcmc_lab.lessons.measures.base import Estimate, OfChains
+from sgmcmc_lab.samplers.diagnostics.autocorrelation import integrated_time
+from sgmcmc_lab.samplers.parameters import Option, Real, SpecError
+from sgmcmc_lab.samplers.spec import RunSpec, is_model
 
 
 class Tau(OfChains):

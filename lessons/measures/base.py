@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 import numpy as np
 import param
 
-from samplers.models import MODELS
-from samplers.parameters import Count, SpecError, Value, check_all
-from samplers.running_statistics import Statistics
-from samplers.spec import ANY_SAMPLER, ANY_TARGET, RunSpec, is_model
-from samplers.targets.base import Array
-from samplers.trace import Divergence, Trace
+from sgmcmc_lab.samplers.models import MODELS
+from sgmcmc_lab.samplers.parameters import Count, SpecError, Value, check_all
+from sgmcmc_lab.samplers.running_statistics import Statistics
+from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, RunSpec, is_model
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.trace import Divergence, Trace
 
 FEWEST = 8
 """Chains that a standard error from their spread needs."""

@@ -1,6 +1,6 @@
 """Steps whose gradient is noisier than what they inject."""
 
-from lessons.measures.base import Estimate, Evidence, Measure
+from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, Measure
 
 
 class Clipped(Measure):

@@ -1,6 +1,6 @@
 """Whether a run blew up."""
 
-from lessons.measures.base import Estimate, Evidence, Measure
+from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, Measure
 
 
 class Diverged(Measure):

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from lessons.measures.base import NAN, OWN_RUN, Estimate, Evidence, Measure, spread
-from samplers import Run
-from samplers.diagnostics import moments as ensembles
-from samplers.parameters import Count, Real, SpecError
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
+from sgmcmc_lab.lessons.measures.base import NAN, OWN_RUN, Estimate, Evidence, Measure, spread
+from sgmcmc_lab.samplers import Run
+from sgmcmc_lab.samplers.diagnostics import moments as ensembles
+from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
 
 
 class OfEnsemble(Measure):

@@ -1,9 +1,9 @@
 """An expectation that the target knows."""
 
-from lessons.measures.base import DRAWS, Estimate, Evidence, Measure, spread
-from samplers.parameters import Count, SpecError
-from samplers.spec import RunSpec
-from samplers.targets.base import Moment, Target
+from sgmcmc_lab.lessons.measures.base import DRAWS, Estimate, Evidence, Measure, spread
+from sgmcmc_lab.samplers.parameters import Count, SpecError
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets.base import Moment, Target
 
 
 class Expectation(Measure):

@@ -1,13 +1,13 @@
 """How hot the velocities of topics on a sphere are in a chain's last step, as a mean over the chains."""
 
-from lessons.measures.base import NAN
-from lessons.measures.model import OfModel
-from samplers.models import METHODS
-from samplers.models.run import ModelChain
-from samplers.models.spherical import Spherical
-from samplers.models.spherical.variational import SphericalVariational
-from samplers.parameters import SpecError
-from samplers.spec import RunSpec
+from sgmcmc_lab.lessons.measures.base import NAN
+from sgmcmc_lab.lessons.measures.model import OfModel
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.spherical import Spherical
+from sgmcmc_lab.samplers.models.spherical.variational import SphericalVariational
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class Heat(OfModel):

@@ -1,9 +1,9 @@
 """The KL divergence from the target, of one column and of two."""
 
-from lessons.measures.base import Estimate, Evidence, Measure, OfColumn
-from samplers.diagnostics import divergence
-from samplers.parameters import SpecError
-from samplers.spec import RunSpec
+from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, Measure, OfColumn
+from sgmcmc_lab.samplers.diagnostics import divergence
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class KL(OfColumn):

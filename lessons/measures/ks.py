@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from lessons.measures.base import DRAWS, NAN, Estimate, Evidence, Measure, spread
-from samplers.diagnostics import ks
-from samplers.parameters import Count, SpecError
-from samplers.spec import RunSpec
+from sgmcmc_lab.lessons.measures.base import DRAWS, NAN, Estimate, Evidence, Measure, spread
+from sgmcmc_lab.samplers.diagnostics import ks
+from sgmcmc_lab.samplers.parameters import Count, SpecError
+from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class KS(Measure):

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lessons.measures.base import NAN, Estimate, Measure
-from samplers.models.run import ModelChain, ModelRun
-from samplers.parameters import Count, Real
+from sgmcmc_lab.lessons.measures.base import NAN, Estimate, Measure
+from sgmcmc_lab.samplers.models.run import ModelChain, ModelRun
+from sgmcmc_lab.samplers.parameters import Count, Real
 
 
 class OfModel(Measure):

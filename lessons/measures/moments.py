@@ -4,10 +4,10 @@ from math import comb
 
 import numpy as np
 
-from lessons.measures.base import Estimate, Evidence, OfColumn, spread
-from samplers.models.run import ModelRun
-from samplers.parameters import Count
-from samplers.targets.base import Array, Target
+from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, OfColumn, spread
+from sgmcmc_lab.samplers.models.run import ModelRun
+from sgmcmc_lab.samplers.parameters import Count
+from sgmcmc_lab.samplers.targets.base import Array, Target
 
 
 def central_powers(lane: Evidence | ModelRun, k: int, centre: float) -> Array:

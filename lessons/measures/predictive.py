@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from lessons.measures.base import NAN, Estimate, Evidence, Measure
-from samplers.diagnostics.calibration import generative
-from samplers.diagnostics.predictive import STATISTICS, named, p_value
-from samplers.parameters import Option, SpecError
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
-from samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.lessons.measures.base import NAN, Estimate, Evidence, Measure
+from sgmcmc_lab.samplers.diagnostics.calibration import generative
+from sgmcmc_lab.samplers.diagnostics.predictive import STATISTICS, named, p_value
+from sgmcmc_lab.samplers.parameters import Option, SpecError
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 DATA_SETS = 400
 """Made of draws that are evenly spaced in the run: p is known to .025."""

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from lessons.measures.base import Estimate, Evidence, OfColumn
-from samplers.diagnostics import ks
-from samplers.parameters import Real
-from samplers.targets.base import Array, Column
+from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, OfColumn
+from sgmcmc_lab.samplers.diagnostics import ks
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.base import Array, Column
 
 
 class Quantile(OfColumn):

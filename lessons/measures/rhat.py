@@ -1,8 +1,8 @@
 """Whether the chains agree."""
 
-from lessons.measures.base import Estimate, Evidence, OfChains
-from samplers.diagnostics import convergence
-from samplers.models.run import ModelRun
+from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, OfChains
+from sgmcmc_lab.samplers.diagnostics import convergence
+from sgmcmc_lab.samplers.models.run import ModelRun
 
 
 class RHat(OfChains):

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from lessons.measures.base import OWN_RUN, Estimate, Evidence, Measure, spread
-from samplers.compile import jit
-from samplers.diagnostics import convergence
-from samplers.models.batch_size import exact_tau, scan_chain
-from samplers.parameters import Count, Real, SpecError
-from samplers.spec import RunSpec
+from sgmcmc_lab.lessons.measures.base import OWN_RUN, Estimate, Evidence, Measure, spread
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.diagnostics import convergence
+from sgmcmc_lab.samplers.models.batch_size import exact_tau, scan_chain
+from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
+from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class ScanTau(Measure):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from lessons.measures.base import NAN
-from lessons.measures.model import OfModel
-from samplers.models.run import ModelChain
-from samplers.parameters import Count, SpecError
-from samplers.spec import ANY_SAMPLER, RunSpec
+from sgmcmc_lab.lessons.measures.base import NAN
+from sgmcmc_lab.lessons.measures.model import OfModel
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.parameters import Count, SpecError
+from sgmcmc_lab.samplers.spec import ANY_SAMPLER, RunSpec
 
 
 class OfTrials(OfModel):

@@ -13,13 +13,20 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
-from samplers.benchmarks.kernels import PeerRate, SamplerRate, default_spec, peer_rates, requirements, sampler_rate
-from samplers.benchmarks.minibatches import minibatch_requirements
-from samplers.benchmarks.posterior import posterior_requirements
-from samplers.benchmarks.recipes import recipe_requirements
-from samplers.benchmarks.timing import CHAINS, FULL, QUICK, Requirement
-from samplers.benchmarks.topics import TokenRate, runtime_requirements, token_rates, token_requirements
-from samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.benchmarks.kernels import (
+    PeerRate,
+    SamplerRate,
+    default_spec,
+    peer_rates,
+    requirements,
+    sampler_rate,
+)
+from sgmcmc_lab.samplers.benchmarks.minibatches import minibatch_requirements
+from sgmcmc_lab.samplers.benchmarks.posterior import posterior_requirements
+from sgmcmc_lab.samplers.benchmarks.recipes import recipe_requirements
+from sgmcmc_lab.samplers.benchmarks.timing import CHAINS, FULL, QUICK, Requirement
+from sgmcmc_lab.samplers.benchmarks.topics import TokenRate, runtime_requirements, token_rates, token_requirements
+from sgmcmc_lab.samplers.kernels import SAMPLERS
 
 
 @dataclass(frozen=True)

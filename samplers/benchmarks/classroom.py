@@ -22,11 +22,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.benchmarks.control import BarePage, Control, Fed, bare
-from samplers.benchmarks.light import LightPage, labelled
-from samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, FIVE_VIEWS, count_coming
-from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, children, needs, put_behind, served, warm
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.benchmarks.control import BarePage, Control, Fed, bare
+from sgmcmc_lab.samplers.benchmarks.light import LightPage, labelled
+from sgmcmc_lab.samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, FIVE_VIEWS, count_coming
+from sgmcmc_lab.samplers.benchmarks.serving import (
+    ARGUMENTS,
+    Served,
+    browser_path,
+    children,
+    needs,
+    put_behind,
+    served,
+    warm,
+)
+from sgmcmc_lab.samplers.parameters import SpecError
 
 MOST = 300
 """Pages at most: a lecture hall."""

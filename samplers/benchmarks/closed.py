@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from samplers.benchmarks.light import LightPage
-from samplers.benchmarks.serving import Served, needs, served, warm
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.serving import Served, needs, served, warm
+from sgmcmc_lab.samplers.parameters import SpecError
 
 FIRST = 20
 """Pages after which memory is first looked at: the libraries and the caches have what they keep."""

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import special
 
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.parameters import SpecError
 
 Array = NDArray[np.floating[Any]]
 

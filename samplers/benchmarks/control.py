@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.benchmarks.light import LightPage
-from samplers.benchmarks.serving import APP, Served, free_port, serving
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.serving import APP, Served, free_port, serving
 
 RATE = 30.0
 """Frames a second of the bare page: what the lab's loop sends at most."""

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
-from samplers.benchmarks.light import LightPage
-from samplers.benchmarks.page import FIVE_VIEWS
-from samplers.benchmarks.serving import served, warm
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.page import FIVE_VIEWS
+from sgmcmc_lab.samplers.benchmarks.serving import served, warm
 
 SECONDS, QUICK_SECONDS = 20.0, 8.0
 """For so long the light pages are watched alone, and beside each heavy one from its request on."""

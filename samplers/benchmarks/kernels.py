@@ -10,13 +10,13 @@ import numpy as np
 from numba import types
 from numpy.random import SFC64, Generator
 
-from samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
-from samplers.compile import jit
-from samplers.engine import Run
-from samplers.kernels import SAMPLERS
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import Array
 
 TABLE = 1024
 """Steps of a stationary chain from which the Poisson rates and gamma shapes are taken."""

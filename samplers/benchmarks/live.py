@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from samplers import Experiment, Run
-from samplers.benchmarks.serving import ARGUMENTS, browser_path, needs
-from samplers.live import maker
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.benchmarks.serving import ARGUMENTS, browser_path, needs
+from sgmcmc_lab.samplers.live import maker
 
 EXPERIMENT = {"target": "quartic", "lanes": [{"sampler": "sgld"}, {"sampler": "sghmc"}]}
 SHOWN = ("state", "marginal", "ks")

@@ -7,11 +7,11 @@ import numpy as np
 from numba import types
 from numpy.random import SFC64, Generator
 
-from samplers.benchmarks.timing import UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
-from samplers.compile import jit
-from samplers.engine import Run
-from samplers.spec import RunSpec
-from samplers.targets import logistic
+from sgmcmc_lab.samplers.benchmarks.timing import UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import logistic
 
 ITEMS, FEATURES, BATCH = 1_000_000, 10, 100
 STEP_SIZE = 1e-6

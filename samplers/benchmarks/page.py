@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from samplers.benchmarks.control import RATE, BarePage, Control, Fed, bare
-from samplers.benchmarks.light import LightPage
-from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
+from sgmcmc_lab.samplers.benchmarks.control import RATE, BarePage, Control, Fed, bare
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
 
 FIVE_VIEWS = "views=state,marginal,ks,trace,autocorrelation"
 OPENINGS = 5

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from samplers.benchmarks.recipes import warm
-from samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
-from samplers.engine import Run
-from samplers.spec import RunSpec
-from samplers.targets.logistic_regression import LogisticRegression
-from samplers.targets.own import Table, keep
+from sgmcmc_lab.samplers.benchmarks.recipes import warm
+from sgmcmc_lab.samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets.logistic_regression import LogisticRegression
+from sgmcmc_lab.samplers.targets.own import Table, keep
 
 TYPED = {
     "parameters": "a, b", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)",

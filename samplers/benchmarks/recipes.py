@@ -4,14 +4,14 @@ import statistics
 import time
 from dataclasses import replace
 
-from samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
-from samplers.engine import Run
-from samplers.expressions import compiler
-from samplers.recipe.flow import Flow
-from samplers.recipe.fokker_planck import Evolution
-from samplers.recipe.presets import PRESETS
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.expressions import compiler
+from sgmcmc_lab.samplers.recipe.flow import Flow
+from sgmcmc_lab.samplers.recipe.fokker_planck import Evolution
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
 
 TYPED_QUARTIC = {"energy": "theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2", "extent": 5.0}
 TYPED_WELL = {"energy": "theta^4 - 2*theta^2", "extent": 3.5}

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from samplers.output import written
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.output import written
+from sgmcmc_lab.samplers.parameters import SpecError
 
 README = Path(__file__).with_name("README.md")
 FOLDER = Path(__file__).with_name("results")

@@ -18,8 +18,8 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from samplers.compile import jit
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import SpecError
 
 APP = Path(__file__).parent.parent.parent / "app"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -44,7 +44,7 @@ def needs(option: str, *packages: str) -> None:
 def warm(say: Callable[[str], None]) -> None:
     """Compile what the server would compile while it is measured: the page declares the models' functions, too."""
     say("warming the caches")
-    importlib.import_module("samplers.models")
+    importlib.import_module("sgmcmc_lab.samplers.models")
     jit.prepare(jit.declared())
 
 
@@ -134,7 +134,7 @@ def serving(option: str, arguments: Sequence[str], page: str, port: int, patienc
             [
                 sys.executable,
                 "-m",
-                "samplers.benchmarks.child",
+                "sgmcmc_lab.samplers.benchmarks.child",
                 module,
                 command,
                 "--port",

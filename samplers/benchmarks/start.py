@@ -14,11 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from samplers.benchmarks.light import LightPage
-from samplers.benchmarks.page import FIVE_VIEWS
-from samplers.benchmarks.serving import served
-from samplers.compile import jit
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.page import FIVE_VIEWS
+from sgmcmc_lab.samplers.benchmarks.serving import served
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import SpecError
 
 PATIENCE = 600.0
 """Seconds until everything is compiled, at most."""
@@ -68,7 +68,7 @@ def as_text(report: StartReport) -> str:
 
 def measure(quick: bool, say: Callable[[str], None]) -> StartReport:
     """Serve the app with an empty cache; ``quick`` does not wait until all is compiled."""
-    importlib.import_module("samplers.models")
+    importlib.import_module("sgmcmc_lab.samplers.models")
     before = os.environ.get(CACHE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE] = folder

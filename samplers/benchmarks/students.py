@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from samplers.benchmarks.classroom import Class, Opening, line, p95
-from samplers.benchmarks.light import LightPage
-from samplers.benchmarks.page import COUNT_DRAWN, DRAWN, count_coming
-from samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.benchmarks.classroom import Class, Opening, line, p95
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.page import COUNT_DRAWN, DRAWN, count_coming
+from sgmcmc_lab.samplers.benchmarks.serving import ARGUMENTS, Served, browser_path, needs, served, warm
+from sgmcmc_lab.samplers.parameters import SpecError
 
 MOST = 1500
 """Students at most, as many as a room takes."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from numpy.random import SFC64, Generator
 
-from samplers.benchmarks.timing import Effort, Requirement, Work, ratio_of, rounds
-from samplers.compile import jit
-from samplers.models import METHODS, Method
-from samplers.models.run import functions
-from samplers.models.topics.collapsed_gibbs import CollapsedGibbs
-from samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.benchmarks.timing import Effort, Requirement, Work, ratio_of, rounds
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models import METHODS, Method
+from sgmcmc_lab.samplers.models.run import functions
+from sgmcmc_lab.samplers.models.topics.collapsed_gibbs import CollapsedGibbs
+from sgmcmc_lab.samplers.models.topics.model import Topics
 
 TOPICS = (20, 50)
 

@@ -18,7 +18,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 
-from samplers import stored_files
+from sgmcmc_lab.samplers import stored_files
 
 log = logging.getLogger(__name__)
 

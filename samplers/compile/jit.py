@@ -35,9 +35,9 @@ import platformdirs
 from numba import types
 from numpy.random import SFC64, Generator
 
-from samplers.compile.borrowed_arrays import Lent
-from samplers.compile.cache import CompiledFile, file_of
-from samplers.stored_files import make_folder
+from sgmcmc_lab.samplers.compile.borrowed_arrays import Lent
+from sgmcmc_lab.samplers.compile.cache import CompiledFile, file_of
+from sgmcmc_lab.samplers.stored_files import make_folder
 
 float64 = types.float64
 int64 = types.int64

@@ -1,6 +1,6 @@
 """The diagnostics, one a file: pure functions of running statistics or draws that give plain numbers and arrays."""
 
-from samplers.diagnostics import (
+from sgmcmc_lab.samplers.diagnostics import (
     agreement,
     autocorrelation,
     bands,

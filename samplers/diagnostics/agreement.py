@@ -8,9 +8,9 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from samplers.diagnostics import convergence, ks
-from samplers.engine import Run
-from samplers.running_statistics import N_BINS, Statistics
+from sgmcmc_lab.samplers.diagnostics import convergence, ks
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.running_statistics import N_BINS, Statistics
 
 FAR = 0.1
 """The mean KS distance from which on a run does not agree with its target."""

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from samplers.compile import jit
-from samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
+from sgmcmc_lab.samplers.targets.base import Array
 
 WINDOW = 5.0
 """Sokal's window: the sum ends at the first lag M ≥ WINDOW·τ(M)."""

@@ -4,8 +4,8 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike
 
-from samplers.compile import jit
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 @jit.helper

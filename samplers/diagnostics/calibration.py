@@ -18,17 +18,17 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import stats
 
-from samplers.diagnostics.autocorrelation import tau_int
-from samplers.engine import Run
-from samplers.expressions import evaluate
-from samplers.parameters import SpecError
-from samplers.spec import Choice, Experiment, RunSpec
-from samplers.targets.base import Array, Column, Tell
-from samplers.targets.boxed import FEW
-from samplers.targets.generative import Generative, coordinates, log_stretch, value_of
-from samplers.targets.own import Table, keep
-from samplers.targets.posterior import TypedPosterior
-from samplers.targets.posterior_data import PRESETS
+from sgmcmc_lab.samplers.diagnostics.autocorrelation import tau_int
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.expressions import evaluate
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import Choice, Experiment, RunSpec
+from sgmcmc_lab.samplers.targets.base import Array, Column, Tell
+from sgmcmc_lab.samplers.targets.boxed import FEW
+from sgmcmc_lab.samplers.targets.generative import Generative, coordinates, log_stretch, value_of
+from sgmcmc_lab.samplers.targets.own import Table, keep
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 
 DRAWS, BINS = 63, 16
 """Draws of a posterior, so that there are 64 ranks, four in each bin of a histogram."""

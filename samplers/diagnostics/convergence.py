@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets.base import Array
 
 FEWEST = 4
 """Draws of a chain."""

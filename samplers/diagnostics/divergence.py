@@ -17,10 +17,10 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy import stats
 
-from samplers.compile import jit
-from samplers.diagnostics.ks import edges_and_cdf
-from samplers.running_statistics import N_JOINT, Statistics
-from samplers.targets.base import Array, Column, Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
+from sgmcmc_lab.samplers.running_statistics import N_JOINT, Statistics
+from sgmcmc_lab.samplers.targets.base import Array, Column, Target
 
 N_CELLS = 64
 """Cells of a column. On the Gaussian and quartic distributions 64 cells lose under 2 % of a small divergence, and their

@@ -4,9 +4,9 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
-from samplers.compile import jit
-from samplers.running_statistics import N_BINS, Statistics
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.running_statistics import N_BINS, Statistics
+from sgmcmc_lab.samplers.targets.base import Array
 
 LOWEST, HIGHEST = 0.001, 0.999
 """Shares of the draws, between whose quantiles the bins count as occupied."""

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import special, stats
 
-from samplers.compile import jit
-from samplers.running_statistics import Statistics, bin_edges
-from samplers.targets.base import Array, Column, Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.running_statistics import Statistics, bin_edges
+from sgmcmc_lab.samplers.targets.base import Array, Column, Target
 
 KOLMOGOROV_MEAN = float(np.sqrt(np.pi / 2) * np.log(2))
 """E sup |B| of a Brownian bridge B, .8687: the limit of √n E D_n."""

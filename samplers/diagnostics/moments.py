@@ -11,10 +11,10 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
-from samplers.compile import jit
-from samplers.engine import Run
-from samplers.spec import RunSpec
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 @jit.helper

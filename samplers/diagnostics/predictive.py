@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from samplers.targets.base import Array
-from samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 STATISTICS: Mapping[str, Callable[..., Any]] = {"mean": np.mean, "sd": np.std, "min": np.min, "max": np.max}
 """What data sets are compared by."""

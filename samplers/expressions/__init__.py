@@ -24,12 +24,12 @@ exponentials. So the complement of a bounded parameter, and its logarithm, have 
 like others, that of what is impossible; +∞ and nan are failures.
 """
 
-from samplers.expressions.functions import Array
-from samplers.expressions.grammar import parse
-from samplers.expressions.limits import work_limit
-from samplers.expressions.normal_form import ONE, ZERO, Expression, apply, constant, name
-from samplers.expressions.program import postfix
-from samplers.expressions.values import evaluate
+from sgmcmc_lab.samplers.expressions.functions import Array
+from sgmcmc_lab.samplers.expressions.grammar import parse
+from sgmcmc_lab.samplers.expressions.limits import work_limit
+from sgmcmc_lab.samplers.expressions.normal_form import ONE, ZERO, Expression, apply, constant, name
+from sgmcmc_lab.samplers.expressions.program import postfix
+from sgmcmc_lab.samplers.expressions.values import evaluate
 
 __all__ = [
     "ONE",

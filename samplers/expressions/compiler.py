@@ -23,11 +23,11 @@ from weakref import ReferenceType, ref
 import llvmlite.binding as llvm
 from numba import cfunc, types
 
-from samplers.expressions import special
-from samplers.expressions.functions import Array
-from samplers.expressions.inspection import MAY_CALL, inspect
-from samplers.expressions.native import LAB, Loop, module
-from samplers.low_priority import step_back
+from sgmcmc_lab.samplers.expressions import special
+from sgmcmc_lab.samplers.expressions.functions import Array
+from sgmcmc_lab.samplers.expressions.inspection import MAY_CALL, inspect
+from sgmcmc_lab.samplers.expressions.native import LAB, Loop, module
+from sgmcmc_lab.samplers.low_priority import step_back
 
 HOT = 0.1
 """Seconds on the stack machine after which formulas are compiled."""

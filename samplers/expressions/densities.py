@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from samplers.expressions.functions import LARGE_SHAPE
-from samplers.expressions.normal_form import Expression, apply
+from sgmcmc_lab.samplers.expressions.functions import LARGE_SHAPE
+from sgmcmc_lab.samplers.expressions.normal_form import Expression, apply
 
 SMALLEST = 5e-324
 """The smallest number above 0."""

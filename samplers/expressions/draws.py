@@ -8,7 +8,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import special
 
-from samplers.expressions.functions import Array
+from sgmcmc_lab.samplers.expressions.functions import Array
 
 _MANY = 40.0
 """The logarithm of the largest mean of a Poisson distribution that NumPy draws from is 43.7; e⁴⁰ is taken for more."""

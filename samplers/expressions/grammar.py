@@ -10,11 +10,11 @@ from functools import partial
 from operator import add, mul, neg, sub, truediv
 from typing import Any, NoReturn
 
-from samplers.expressions.densities import DENSITIES
-from samplers.expressions.functions import FUNCTIONS
-from samplers.expressions.limits import MAX_DEPTH, MAX_EXPONENT, MAX_LENGTH, MAX_NUMBER, work_limit
-from samplers.expressions.normal_form import Expression, apply, constant, name
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
+from sgmcmc_lab.samplers.expressions.limits import MAX_DEPTH, MAX_EXPONENT, MAX_LENGTH, MAX_NUMBER, work_limit
+from sgmcmc_lab.samplers.expressions.normal_form import Expression, apply, constant, name
+from sgmcmc_lab.samplers.parameters import SpecError
 
 _SYNONYMS = {"θ": "theta", "ξ": "xi", **dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))}
 _SIGNS = {"−": "-", "·": "*", "×": "*", "**": "^"}

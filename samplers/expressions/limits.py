@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NoReturn
 
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.parameters import SpecError
 
 MAX_LENGTH = 400
 """Characters of a typed expression."""

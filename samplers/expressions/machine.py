@@ -12,11 +12,11 @@ from math import atan, cosh, expm1, log1p, sinh, tan, tanh
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.expressions.functions import Array
-from samplers.expressions.normal_form import Expression
-from samplers.expressions.program import Op, postfix
-from samplers.expressions.special import (
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions.functions import Array
+from sgmcmc_lab.samplers.expressions.normal_form import Expression
+from sgmcmc_lab.samplers.expressions.program import Op, postfix
+from sgmcmc_lab.samplers.expressions.special import (
     digamma,
     i1_over_i0,
     if_nonnegative,

@@ -21,9 +21,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from samplers.expressions.functions import Array
-from samplers.expressions.machine import HEADER
-from samplers.expressions.program import Op
+from sgmcmc_lab.samplers.expressions.functions import Array
+from sgmcmc_lab.samplers.expressions.machine import HEADER
+from sgmcmc_lab.samplers.expressions.program import Op
 
 FUNCTIONS = {
     op: op.name.lower()

@@ -10,11 +10,11 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import ArrayLike
 
-from samplers.expressions.functions import FUNCTIONS, OF_TWO, Array
-from samplers.expressions.limits import MAX_EXPONENT, MAX_NUMBER, MAX_RATIO, count, refuse, work_limit
-from samplers.expressions.nodes import Kind, Node
-from samplers.expressions.values import evaluate, is_whole
-from samplers.expressions.writing import latex, plain
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS, OF_TWO, Array
+from sgmcmc_lab.samplers.expressions.limits import MAX_EXPONENT, MAX_NUMBER, MAX_RATIO, count, refuse, work_limit
+from sgmcmc_lab.samplers.expressions.nodes import Kind, Node
+from sgmcmc_lab.samplers.expressions.values import evaluate, is_whole
+from sgmcmc_lab.samplers.expressions.writing import latex, plain
 
 Parts = tuple[tuple[float, "Expression"], ...]
 

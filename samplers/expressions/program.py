@@ -6,11 +6,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from samplers.expressions.functions import Array
-from samplers.expressions.limits import MAX_INSTRUCTIONS, count, refuse, work_limit
-from samplers.expressions.nodes import Kind
-from samplers.expressions.normal_form import Expression, make_product
-from samplers.expressions.values import as_quotients, as_roots, common_power, is_whole
+from sgmcmc_lab.samplers.expressions.functions import Array
+from sgmcmc_lab.samplers.expressions.limits import MAX_INSTRUCTIONS, count, refuse, work_limit
+from sgmcmc_lab.samplers.expressions.nodes import Kind
+from sgmcmc_lab.samplers.expressions.normal_form import Expression, make_product
+from sgmcmc_lab.samplers.expressions.values import as_quotients, as_roots, common_power, is_whole
 
 
 class Op(IntEnum):

@@ -4,8 +4,15 @@ from math import exp, expm1, lgamma, log, log1p, pi, sin, sqrt, tan
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.expressions.functions import EXCESS, HALF_STEP, LARGE_SHAPE, LARGE_SQUARE, SMALL_EXCESS, STIRLING
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions.functions import (
+    EXCESS,
+    HALF_STEP,
+    LARGE_SHAPE,
+    LARGE_SQUARE,
+    SMALL_EXCESS,
+    STIRLING,
+)
 
 _LOG_2 = log(2.0)
 _HALF_STEP, _STIRLING, _EXCESS = map(np.array, (HALF_STEP, STIRLING, EXCESS))

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from samplers.expressions.functions import FUNCTIONS, OF_TWO, Array
-from samplers.expressions.nodes import Kind, Node
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS, OF_TWO, Array
+from sgmcmc_lab.samplers.expressions.nodes import Kind, Node
 
 
 def is_whole(exponent: float) -> bool:

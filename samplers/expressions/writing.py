@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-from samplers.expressions.functions import FUNCTIONS
-from samplers.expressions.limits import MAX_TEXT
-from samplers.expressions.nodes import Kind, Node
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
+from sgmcmc_lab.samplers.expressions.limits import MAX_TEXT
+from sgmcmc_lab.samplers.expressions.nodes import Kind, Node
 
 _SUM, _LED, _PRODUCT, _SIGNED, _ATOM = range(5)
 """How tightly a text holds together; ``_LED`` is a product whose first factor is a sum."""

@@ -10,9 +10,9 @@ import numpy as np
 import param
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.parameters import Value, check_all
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Value, check_all
+from sgmcmc_lab.samplers.targets.base import Target
 
 
 @jit.estimate

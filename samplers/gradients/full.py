@@ -1,7 +1,7 @@
 """The gradient itself."""
 
-from samplers.gradients.base import Estimator
-from samplers.requirements import FULL
+from sgmcmc_lab.samplers.gradients.base import Estimator
+from sgmcmc_lab.samplers.requirements import FULL
 
 
 class Full(Estimator):

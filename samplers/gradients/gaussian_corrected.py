@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.gradients.gaussian import Gaussian
-from samplers.requirements import KNOWN, NOISE
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.gaussian import Gaussian
+from sgmcmc_lab.samplers.requirements import KNOWN, NOISE
 
 
 class GaussianCorrected(Gaussian):

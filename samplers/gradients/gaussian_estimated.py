@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.gradients.gaussian import Gaussian
-from samplers.parameters import Count
-from samplers.requirements import KNOWN, NOISE, REDRAWN
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.gaussian import Gaussian
+from sgmcmc_lab.samplers.parameters import Count
+from sgmcmc_lab.samplers.requirements import KNOWN, NOISE, REDRAWN
 
 
 class GaussianEstimated(Gaussian):

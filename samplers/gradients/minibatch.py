@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.gradients.base import Estimator
-from samplers.parameters import Count, Flag, SpecError
-from samplers.requirements import BATCH
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.base import Estimator
+from sgmcmc_lab.samplers.parameters import Count, Flag, SpecError
+from sgmcmc_lab.samplers.requirements import BATCH
+from sgmcmc_lab.samplers.targets.base import Target
 
 
 @jit.inlined

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.gradients.minibatch import Minibatch, choose
-from samplers.requirements import BATCH, MODE
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.minibatch import Minibatch, choose
+from sgmcmc_lab.samplers.requirements import BATCH, MODE
+from sgmcmc_lab.samplers.targets.base import Target
 
 # The packed parameters: n, whether with replacement, θ̂ and ∇U(θ̂).
 _MODE = 2

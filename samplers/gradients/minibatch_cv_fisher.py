@@ -1,8 +1,8 @@
 """A minibatch with control variates that measures what noise is left."""
 
-from samplers.gradients.minibatch_cv import MinibatchCV
-from samplers.gradients.minibatch_fisher import MinibatchFisher
-from samplers.requirements import BATCH, MODE, SPREAD
+from sgmcmc_lab.samplers.gradients.minibatch_cv import MinibatchCV
+from sgmcmc_lab.samplers.gradients.minibatch_fisher import MinibatchFisher
+from sgmcmc_lab.samplers.requirements import BATCH, MODE, SPREAD
 
 
 class MinibatchCVFisher(MinibatchCV, MinibatchFisher):

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.gradients.minibatch import Batches, average
-from samplers.requirements import BATCH, MEMORY
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.minibatch import Batches, average
+from sgmcmc_lab.samplers.requirements import BATCH, MEMORY
+from sgmcmc_lab.samplers.targets.base import Target
 
 # A chain's memory: how many of its order it has taken, and that order of the data.
 _TAKEN, _ORDER = 0, 1

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.gradients.minibatch import Minibatch
-from samplers.parameters import SpecError
-from samplers.requirements import BATCH, SPREAD
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.minibatch import Minibatch
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.requirements import BATCH, SPREAD
+from sgmcmc_lab.samplers.targets.base import Target
 
 
 class MinibatchFisher(Minibatch):

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.gradients.minibatch import Minibatch
-from samplers.parameters import Real
-from samplers.requirements import BATCH, KNOWN
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.minibatch import Minibatch
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import BATCH, KNOWN
 
 
 class MinibatchKnown(Minibatch):

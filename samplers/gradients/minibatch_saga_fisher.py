@@ -1,8 +1,8 @@
 """SAGA that measures what noise is left."""
 
-from samplers.gradients.minibatch_fisher import MinibatchFisher
-from samplers.gradients.minibatch_saga import MinibatchSAGA
-from samplers.requirements import BATCH, MEMORY, SPREAD
+from sgmcmc_lab.samplers.gradients.minibatch_fisher import MinibatchFisher
+from sgmcmc_lab.samplers.gradients.minibatch_saga import MinibatchSAGA
+from sgmcmc_lab.samplers.requirements import BATCH, MEMORY, SPREAD
 
 
 class MinibatchSAGAFisher(MinibatchSAGA, MinibatchFisher):

@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.gradients.minibatch import Minibatch
-from samplers.gradients.minibatch_cv import vary
-from samplers.parameters import Count
-from samplers.requirements import BATCH, MEMORY
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.minibatch import Minibatch
+from sgmcmc_lab.samplers.gradients.minibatch_cv import vary
+from sgmcmc_lab.samplers.parameters import Count
+from sgmcmc_lab.samplers.requirements import BATCH, MEMORY
+from sgmcmc_lab.samplers.targets.base import Target
 
 # The packed parameters: n, whether with replacement, how many gradients an anchor serves. A chain's memory: for how
 # many more gradients its anchor θ̃ serves, θ̃ and ∇U(θ̃).

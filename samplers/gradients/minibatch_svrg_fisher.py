@@ -1,8 +1,8 @@
 """SVRG that measures what noise is left."""
 
-from samplers.gradients.minibatch_fisher import MinibatchFisher
-from samplers.gradients.minibatch_svrg import MinibatchSVRG
-from samplers.requirements import BATCH, MEMORY, SPREAD
+from sgmcmc_lab.samplers.gradients.minibatch_fisher import MinibatchFisher
+from sgmcmc_lab.samplers.gradients.minibatch_svrg import MinibatchSVRG
+from sgmcmc_lab.samplers.requirements import BATCH, MEMORY, SPREAD
 
 
 class MinibatchSVRGFisher(MinibatchSVRG, MinibatchFisher):

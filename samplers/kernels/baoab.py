@@ -5,13 +5,13 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import KEPT, Sampler
-from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.parameters import Real
-from samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
+from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_gradients
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
+from sgmcmc_lab.samplers.targets.base import Target
 
 
 @jit.kernel

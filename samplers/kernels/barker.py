@@ -4,12 +4,12 @@ from math import exp, log1p
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.kernels.metropolis import accepts
-from samplers.parameters import Real
-from samplers.requirements import FULL
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.metropolis import accepts
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import FULL
 
 
 @jit.helper

@@ -12,13 +12,13 @@ import numpy as np
 import param
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.expressions.native import Loop
-from samplers.gradients import GRADIENTS, Estimator
-from samplers.manifolds import Manifold
-from samplers.parameters import Value, check_all, declared
-from samplers.requirements import BATCH, FULL
-from samplers.targets.base import LINE, FirstSteps, Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions.native import Loop
+from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
+from sgmcmc_lab.samplers.manifolds import Manifold
+from sgmcmc_lab.samplers.parameters import Value, check_all, declared
+from sgmcmc_lab.samplers.requirements import BATCH, FULL
+from sgmcmc_lab.samplers.targets.base import LINE, FirstSteps, Target
 
 NO_MOMENTUM, KEPT, AFRESH = "", "kept", "afresh"
 """Of the momentum of a chain."""

@@ -4,12 +4,12 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.gmc import GMC, energy_of, half_kick
-from samplers.kernels.metropolis import ACCEPT, accepts
-from samplers.manifolds import Sphere
-from samplers.parameters import Real
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.gmc import GMC, energy_of, half_kick
+from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accepts
+from sgmcmc_lab.samplers.manifolds import Sphere
+from sgmcmc_lab.samplers.parameters import Real
 
 
 @jit.helper

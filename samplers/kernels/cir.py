@@ -2,12 +2,12 @@
 
 from math import expm1
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.parameters import Real
-from samplers.requirements import FULL
-from samplers.targets.base import POSITIVE, SIMPLEX
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import FULL
+from sgmcmc_lab.samplers.targets.base import POSITIVE, SIMPLEX
 
 
 @jit.helper

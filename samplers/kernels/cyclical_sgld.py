@@ -5,13 +5,13 @@ from math import cos, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import batch_kicks, kicks, workspace
-from samplers.parameters import Count, Real
-from samplers.requirements import STOCHASTIC
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.kicks import batch_kicks, kicks, workspace
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.requirements import STOCHASTIC
+from sgmcmc_lab.samplers.targets.base import Target
 
 
 @jit.kernel

@@ -1,9 +1,9 @@
 """Exact independent draws: the baseline that no chain can beat."""
 
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.requirements import FULL
-from samplers.targets.base import LINE, MANIFOLD, POSITIVE, SIMPLEX
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.requirements import FULL
+from sgmcmc_lab.samplers.targets.base import LINE, MANIFOLD, POSITIVE, SIMPLEX
 
 
 @jit.kernel

@@ -4,11 +4,11 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.parameters import Real
-from samplers.requirements import FULL
-from samplers.targets.base import POSITIVE
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import FULL
+from sgmcmc_lab.samplers.targets.base import POSITIVE
 
 
 @jit.kernel

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import AFRESH, Sampler
-from samplers.kernels.metropolis import ACCEPT, accepts
-from samplers.parameters import Count, Flag, Real
-from samplers.requirements import FULL
-from samplers.targets.base import MANIFOLD
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
+from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accepts
+from sgmcmc_lab.samplers.parameters import Count, Flag, Real
+from sgmcmc_lab.samplers.requirements import FULL
+from sgmcmc_lab.samplers.targets.base import MANIFOLD
 
 
 @jit.helper

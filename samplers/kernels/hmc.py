@@ -4,13 +4,13 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import AFRESH, Sampler
-from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.kernels.metropolis import ACCEPT, accepts
-from samplers.parameters import Count, Flag, Real
-from samplers.requirements import BATCH, FULL, MODE, NOISE
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
+from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_gradients
+from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accepts
+from sgmcmc_lab.samplers.parameters import Count, Flag, Real
+from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
 
 
 @jit.helper

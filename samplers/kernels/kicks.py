@@ -9,10 +9,10 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.kernels.base import KEPT, Sampler, in_batches
-from samplers.parameters import declared
-from samplers.targets.base import FirstSteps, Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler, in_batches
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.targets.base import FirstSteps, Target
 
 
 @jit.helper

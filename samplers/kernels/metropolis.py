@@ -2,7 +2,7 @@
 
 from math import exp, inf
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 ACCEPT = r"\\&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)"
 """The accept step as the last line of an update."""

@@ -1,7 +1,7 @@
 """Minibatches of categorical data."""
 
-from samplers.compile import jit
-from samplers.gradients.minibatch import choose
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.minibatch import choose
 
 
 @jit.inlined

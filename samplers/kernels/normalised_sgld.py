@@ -4,14 +4,14 @@ from math import inf, sqrt
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
-from samplers.manifolds import Sphere, Spheres
-from samplers.parameters import Real
-from samplers.requirements import STOCHASTIC
-from samplers.targets.base import MANIFOLD
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.manifolds import Sphere, Spheres
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import STOCHASTIC
+from sgmcmc_lab.samplers.targets.base import MANIFOLD
 
 
 @jit.helper

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.parameters import Count, Real
-from samplers.requirements import FULL
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.requirements import FULL
 
 _DIVERGED = 1000.0
 """An energy so far above that of the start has no weight, and the trajectory cannot be trusted. Nor can it where the

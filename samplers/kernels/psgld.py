@@ -5,13 +5,13 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.parameters import Flag, Real, Value
-from samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
-from samplers.targets.base import FirstSteps, Target
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_gradients
+from sgmcmc_lab.samplers.parameters import Flag, Real, Value
+from sgmcmc_lab.samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
+from sgmcmc_lab.samplers.targets.base import FirstSteps, Target
 
 
 @jit.kernel

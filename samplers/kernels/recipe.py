@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.compile.borrowed_arrays import borrowed, keep_alive
-from samplers.expressions import ZERO, Expression, name
-from samplers.expressions.machine import LANES, execute, program, workspace
-from samplers.expressions.native import Loop, call
-from samplers.expressions.program import Op
-from samplers.kernels.base import KEPT, NO_MOMENTUM, Sampler
-from samplers.kernels.kicks import add_noise, shorten
-from samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
-from samplers.recipe.flow import shown, values_at
-from samplers.recipe.recipe import ENERGY, KINDS, MAX_DIM, MAX_REFRESH, THETA, Layout, Recipe
-from samplers.requirements import REDRAWN, STOCHASTIC
-from samplers.targets.base import LINE, POSITIVE, Array, ByTarget, Target
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
+from sgmcmc_lab.samplers.expressions import ZERO, Expression, name
+from sgmcmc_lab.samplers.expressions.machine import LANES, execute, program, workspace
+from sgmcmc_lab.samplers.expressions.native import Loop, call
+from sgmcmc_lab.samplers.expressions.program import Op
+from sgmcmc_lab.samplers.kernels.base import KEPT, NO_MOMENTUM, Sampler
+from sgmcmc_lab.samplers.kernels.kicks import add_noise, shorten
+from sgmcmc_lab.samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
+from sgmcmc_lab.samplers.recipe.flow import shown, values_at
+from sgmcmc_lab.samplers.recipe.recipe import ENERGY, KINDS, MAX_DIM, MAX_REFRESH, THETA, Layout, Recipe
+from sgmcmc_lab.samplers.requirements import REDRAWN, STOCHASTIC
+from sgmcmc_lab.samplers.targets.base import LINE, POSITIVE, Array, ByTarget, Target
 
 # Indices in the packed parameters.
 _STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH, _ENERGY = range(8)

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.gradients import Estimator
-from samplers.gradients.minibatch_cv import anchor_of
-from samplers.kernels.base import Sampler
-from samplers.kernels.cir import scale_and_rate, transition
-from samplers.kernels.minibatch import estimate_counts
-from samplers.parameters import Real, Value
-from samplers.requirements import BATCH, MODE
-from samplers.targets.base import SIMPLEX
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients import Estimator
+from sgmcmc_lab.samplers.gradients.minibatch_cv import anchor_of
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.cir import scale_and_rate, transition
+from sgmcmc_lab.samplers.kernels.minibatch import estimate_counts
+from sgmcmc_lab.samplers.parameters import Real, Value
+from sgmcmc_lab.samplers.requirements import BATCH, MODE
+from sgmcmc_lab.samplers.targets.base import SIMPLEX
 
 
 @jit.kernel

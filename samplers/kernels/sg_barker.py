@@ -4,13 +4,13 @@ from math import exp, sqrt
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.parameters import Real
-from samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
-from samplers.targets.base import FirstSteps
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_gradients
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
+from sgmcmc_lab.samplers.targets.base import FirstSteps
 
 
 @jit.helper

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.kicks import MovingByEuler, batch_kicks, kicks, scales, workspace
-from samplers.parameters import Real
-from samplers.requirements import STOCHASTIC
-from samplers.targets.base import MANIFOLD
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.kicks import MovingByEuler, batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import STOCHASTIC
+from sgmcmc_lab.samplers.targets.base import MANIFOLD
 
 
 @jit.kernel

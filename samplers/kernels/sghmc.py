@@ -4,12 +4,12 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import KEPT, Sampler
-from samplers.kernels.kicks import add_noise, batch_kicks, workspace
-from samplers.parameters import Real
-from samplers.requirements import STOCHASTIC
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
+from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_kicks, workspace
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import STOCHASTIC
 
 
 @jit.helper

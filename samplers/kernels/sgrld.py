@@ -4,13 +4,13 @@ from math import sqrt
 
 import numpy as np
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.kernels.minibatch import estimate_counts
-from samplers.parameters import Real
-from samplers.requirements import BATCH, FULL
-from samplers.targets.base import POSITIVE, SIMPLEX
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.minibatch import estimate_counts
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import BATCH, FULL
+from sgmcmc_lab.samplers.targets.base import POSITIVE, SIMPLEX
 
 
 @jit.helper

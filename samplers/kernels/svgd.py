@@ -5,13 +5,13 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.kernels.base import Sampler
-from samplers.kernels.kicks import add_noise, batch_gradients
-from samplers.parameters import Real
-from samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_gradients
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
+from sgmcmc_lab.samplers.targets.base import Target
 
 _ONE_PLACE = 1e-9
 """Particles whose median distance is no larger are in one place, but for rounding, which the push would blow up."""

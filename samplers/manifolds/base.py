@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 Array = NDArray[np.float64]
 

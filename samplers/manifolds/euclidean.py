@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.manifolds.base import Array, Manifold
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.manifolds.base import Array, Manifold
 
 
 @jit.project

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.manifolds.base import Array, Manifold
-from samplers.manifolds.sphere import Sphere, flow_part, project_part
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.manifolds.base import Array, Manifold
+from sgmcmc_lab.samplers.manifolds.sphere import Sphere, flow_part, project_part
 
 
 @jit.project

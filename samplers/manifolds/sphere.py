@@ -6,8 +6,8 @@ from math import cos, factorial, sin, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.manifolds.base import Array, Manifold
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.manifolds.base import Array, Manifold
 
 # Taylor's coefficients of cos and of sin, after the first. Multiplications are several times faster than divisions.
 _C = tuple((-1) ** k / factorial(2 * k) for k in range(1, 7))

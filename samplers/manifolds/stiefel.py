@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
-from samplers.compile import jit
-from samplers.manifolds.base import Array, Manifold
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.manifolds.base import Array, Manifold
 
 
 @jit.helper

@@ -1,20 +1,20 @@
 """The models of real data and their methods; each is registered by one line."""
 
-from samplers.models.base import Method, Model, Snapshot
-from samplers.models.clusters import CLUSTER_METHODS, Clusters
-from samplers.models.factors import FACTOR_METHODS, Factors
-from samplers.models.mixture import MIXTURE_METHODS, Mixture
-from samplers.models.network.gamma_sgvb import GammaSGVB
-from samplers.models.network.gibbs import NetworkGibbs
-from samplers.models.network.hmc import NetworkHMC
-from samplers.models.network.irm import NetworkIRM
-from samplers.models.network.map import NetworkMAP
-from samplers.models.network.model import Network
-from samplers.models.network.norm_sgvb import NormSGVB
-from samplers.models.sparse import SPARSE_METHODS, Sparse
-from samplers.models.spherical import SPHERICAL_METHODS, Spherical
-from samplers.models.topics import TOPIC_METHODS, Topics
-from samplers.registry import Registry
+from sgmcmc_lab.samplers.models.base import Method, Model, Snapshot
+from sgmcmc_lab.samplers.models.clusters import CLUSTER_METHODS, Clusters
+from sgmcmc_lab.samplers.models.factors import FACTOR_METHODS, Factors
+from sgmcmc_lab.samplers.models.mixture import MIXTURE_METHODS, Mixture
+from sgmcmc_lab.samplers.models.network.gamma_sgvb import GammaSGVB
+from sgmcmc_lab.samplers.models.network.gibbs import NetworkGibbs
+from sgmcmc_lab.samplers.models.network.hmc import NetworkHMC
+from sgmcmc_lab.samplers.models.network.irm import NetworkIRM
+from sgmcmc_lab.samplers.models.network.map import NetworkMAP
+from sgmcmc_lab.samplers.models.network.model import Network
+from sgmcmc_lab.samplers.models.network.norm_sgvb import NormSGVB
+from sgmcmc_lab.samplers.models.sparse import SPARSE_METHODS, Sparse
+from sgmcmc_lab.samplers.models.spherical import SPHERICAL_METHODS, Spherical
+from sgmcmc_lab.samplers.models.topics import TOPIC_METHODS, Topics
+from sgmcmc_lab.samplers.registry import Registry
 
 MODELS: Registry[type[Model]] = Registry(
     "model",

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 class LaterAverage:

@@ -14,10 +14,10 @@ import param
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.file_format import GUESSED, Format
-from samplers.files import Tell, untold
-from samplers.parameters import Value, check_all
-from samplers.targets.base import Array, Column, unknown
+from sgmcmc_lab.samplers.file_format import GUESSED, Format
+from sgmcmc_lab.samplers.files import Tell, untold
+from sgmcmc_lab.samplers.parameters import Value, check_all
+from sgmcmc_lab.samplers.targets.base import Array, Column, unknown
 
 UPLOADED = "uploaded"
 """What the parameter that names a model's data is for somebody's own."""

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def tau_int(draws: ArrayLike, block: int = 1) -> float:
     what they have of the z is remembered. The blocks' means have little of what is new.
     """
     # Diagnostics import runs, and runs import models.
-    from samplers.diagnostics import convergence
+    from sgmcmc_lab.samplers.diagnostics import convergence
 
     x = np.asarray(draws, dtype=float)
     n = len(x) // block

@@ -11,14 +11,14 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from samplers import engine
-from samplers.choices import Choice
-from samplers.compile import jit
-from samplers.models import METHODS, Method, Model
-from samplers.running_statistics import N_LAGS, Statistics, count_row
-from samplers.spec import Change, Experiment, RunSpec
-from samplers.targets.base import Array, Column
-from samplers.trace import Divergence
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.choices import Choice
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models import METHODS, Method, Model
+from sgmcmc_lab.samplers.running_statistics import N_LAGS, Statistics, count_row
+from sgmcmc_lab.samplers.spec import Change, Experiment, RunSpec
+from sgmcmc_lab.samplers.targets.base import Array, Column
+from sgmcmc_lab.samplers.trace import Divergence
 
 SCORE_SPACING = 1.1
 """A method is scored at steps that are this much further on: evenly spaced on a log axis."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.models.batch_size import choose_batch_size
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.batch_size import choose_batch_size
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from samplers.expressions import Array, Expression, evaluate
-from samplers.recipe import fokker_planck
-from samplers.recipe.recipe import ENERGY, Layout, Recipe
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers.expressions import Array, Expression, evaluate
+from sgmcmc_lab.samplers.recipe import fokker_planck
+from sgmcmc_lab.samplers.recipe.recipe import ENERGY, Layout, Recipe
+from sgmcmc_lab.samplers.targets.base import Target
 
 SHOWN_MOMENTUM = 4.0
 """Momenta within ±4, and a thermostat within 4 of its mean, are what is shown and where D is checked."""

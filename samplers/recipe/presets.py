@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import param
 
-from samplers.parameters import Real, SpecError, check_all
-from samplers.recipe.recipe import ENERGY, MAX_DIM, MAX_REFRESH, THETA, THETA_R, THETA_R_XI, Layout, Recipe
-from samplers.registry import Registry
+from sgmcmc_lab.samplers.parameters import Real, SpecError, check_all
+from sgmcmc_lab.samplers.recipe.recipe import ENERGY, MAX_DIM, MAX_REFRESH, THETA, THETA_R, THETA_R_XI, Layout, Recipe
+from sgmcmc_lab.samplers.registry import Registry
 
 Entries = Mapping[tuple[str, str], str]
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from samplers import expressions
-from samplers.expressions import ONE, ZERO, Array, Expression, constant, evaluate, parse, postfix, work_limit
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers import expressions
+from sgmcmc_lab.samplers.expressions import ONE, ZERO, Array, Expression, constant, evaluate, parse, postfix, work_limit
+from sgmcmc_lab.samplers.parameters import SpecError
 
 Vector = tuple[Expression, ...]
 Matrix = tuple[tuple[Expression, ...], ...]

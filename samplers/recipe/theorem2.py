@@ -24,14 +24,14 @@ from operator import mul
 import numpy as np
 from scipy.optimize import linprog
 
-from samplers import expressions
-from samplers.expressions import ONE, ZERO, Array, Expression, constant, work_limit
-from samplers.expressions.nodes import Kind
-from samplers.expressions.values import is_whole
-from samplers.parameters import SpecError
-from samplers.recipe.flow import Flow, on_points, shown
-from samplers.recipe.recipe import ENERGY, GRID, RECIPE_WORK, Recipe
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers import expressions
+from sgmcmc_lab.samplers.expressions import ONE, ZERO, Array, Expression, constant, work_limit
+from sgmcmc_lab.samplers.expressions.nodes import Kind
+from sgmcmc_lab.samplers.expressions.values import is_whole
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.recipe.flow import Flow, on_points, shown
+from sgmcmc_lab.samplers.recipe.recipe import ENERGY, GRID, RECIPE_WORK, Recipe
+from sgmcmc_lab.samplers.targets.base import Target
 
 DEGREE = 4
 """The largest degree of a polynomial in Q."""

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.linalg import solve_triangular
 
-from samplers.compile import jit
-from samplers.expressions.native import Loop
-from samplers.manifolds import Euclidean, Manifold
-from samplers.parameters import SpecError, Value, check_all, declared
-from samplers.requirements import ADDED
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions.native import Loop
+from sgmcmc_lab.samplers.manifolds import Euclidean, Manifold
+from sgmcmc_lab.samplers.parameters import SpecError, Value, check_all, declared
+from sgmcmc_lab.samplers.requirements import ADDED
 
 Array = NDArray[np.float64]
 Key = TypeVar("Key")

@@ -7,12 +7,12 @@ from math import exp
 import numpy as np
 from scipy import optimize, special
 
-from samplers.compile import jit
-from samplers.manifolds import Manifold, Sphere
-from samplers.parameters import Real
-from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
-from samplers.targets.expectations import sum_products
-from samplers.targets.quadrature import density_cdf, integrate
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.manifolds import Manifold, Sphere
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.expectations import sum_products
+from sgmcmc_lab.samplers.targets.quadrature import density_cdf, integrate
 
 # The packed parameters: a (3), then for the exact draws b and, with the smallest a taken away, 1 + 2a/b (3).
 _B, _OMEGA = 3, 4

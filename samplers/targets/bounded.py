@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers.expressions import Expression, apply, constant
-from samplers.expressions.densities import DENSITIES
-from samplers.expressions.functions import FUNCTIONS
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.expressions import Expression, apply, constant
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
+from sgmcmc_lab.samplers.parameters import SpecError
 
 MAX_PARAMETERS = 10
 MAX_NAME = 20

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.parameters import SpecError
-from samplers.targets import newton
-from samplers.targets.base import Array, Column, Tell
-from samplers.targets.bfgs import bfgs
-from samplers.targets.climbed import Climbed
-from samplers.targets.long_run import MAX_DRAWS, Reference
-from samplers.targets.quadrature import rule, rule_cdf
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets import newton
+from sgmcmc_lab.samplers.targets.base import Array, Column, Tell
+from sgmcmc_lab.samplers.targets.bfgs import bfgs
+from sgmcmc_lab.samplers.targets.climbed import Climbed
+from sgmcmc_lab.samplers.targets.long_run import MAX_DRAWS, Reference
+from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 
 MAX_CLIMB_WORK = 15 * 10**7
 """Instructions of all climbs to the mode: less than .3 seconds, for which a page waits."""

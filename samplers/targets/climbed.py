@@ -5,12 +5,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.parameters import SpecError
-from samplers.targets.base import Array, FirstSteps
-from samplers.targets.bfgs import bfgs
-from samplers.targets.long_run import LongRun, draw_kept
-from samplers.targets.newton import positive
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array, FirstSteps
+from sgmcmc_lab.samplers.targets.bfgs import bfgs
+from sgmcmc_lab.samplers.targets.long_run import LongRun, draw_kept
+from sgmcmc_lab.samplers.targets.newton import positive
 
 _STEP = 6e-6
 """The cube root of the rounding error: where differences ∇U(θ + δ) − ∇U(θ − δ) are best, relative to the size of θ."""

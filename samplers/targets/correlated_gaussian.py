@@ -6,10 +6,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.parameters import Real
-from samplers.targets.base import Array, Column, Moment, Target
-from samplers.targets.expectations import sum_products
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.expectations import sum_products
 
 
 @jit.potential

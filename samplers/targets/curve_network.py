@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from samplers.compile import jit
-from samplers.parameters import Count, Real
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, FirstSteps, Fit
-from samplers.targets.long_run import LongRun, draw_kept
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Fit
+from sgmcmc_lab.samplers.targets.long_run import LongRun, draw_kept
 
 SLOPE, HEIGHT = 2.0, 1.5
 """The prior's scales: of the weights and biases of the hidden units, and of all units together at the output."""

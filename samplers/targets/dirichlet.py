@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from samplers.compile import jit
-from samplers.parameters import Count, CountVector, Real, SpecError
-from samplers.requirements import BATCH, FULL, MODE
-from samplers.targets.base import SIMPLEX, Array, Column, Target, subscript
-from samplers.targets.ranges import TINY, log_range
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Count, CountVector, Real, SpecError
+from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE
+from sgmcmc_lab.samplers.targets.base import SIMPLEX, Array, Column, Target, subscript
+from sgmcmc_lab.samplers.targets.ranges import TINY, log_range
 
 
 @jit.potential

@@ -6,9 +6,9 @@ from math import exp
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.targets.base import Array, Column, Moment, Target
-from samplers.targets.quadrature import density_cdf
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.quadrature import density_cdf
 
 # ∫ e^{−θ⁴ + bθ²} dθ = (π/2) √(b/2) e^u S(u) with u = b²/8 and S = I_{−1/4} + I_{1/4}; here b = 2, u = 1/2.
 _BESSEL = special.iv(-0.25, 0.5) + special.iv(0.25, 0.5)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import make_smoothing_spline
 
-from samplers.parameters import MAX_FORMULA, SpecError
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.parameters import MAX_FORMULA, SpecError
+from sgmcmc_lab.samplers.targets.base import Array
 
 MOST_POINTS = 1000
 """Of a curve that is read."""

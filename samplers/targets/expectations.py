@@ -4,7 +4,7 @@ from math import cos
 
 from numba import types
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 SUM = types.void(jit.cube, jit.int64, jit.vector, jit.vector)
 """sum(values (columns, draws, chains), n, constants, out (chains,)): adds the values at the first ``n`` draws."""

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from samplers.compile import jit
-from samplers.parameters import SpecError
-from samplers.requirements import ADDED, DATA, MODE
-from samplers.targets.base import subscript
-from samplers.targets.climbed import Climbed
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.requirements import ADDED, DATA, MODE
+from sgmcmc_lab.samplers.targets.base import subscript
+from sgmcmc_lab.samplers.targets.climbed import Climbed
 
 
 class OfFunctions(Climbed):
@@ -40,7 +40,7 @@ def of_functions(
     ``start``: of a distribution with modes far apart they would be those of one. Raises :class:`SpecError` where no
     mode is found, and ValueError where what is given does not fit, or a target of another kind has the name.
     """
-    from samplers.targets import TARGETS
+    from sgmcmc_lab.samplers.targets import TARGETS
 
     start_at = np.zeros(dim) if start is None else np.array(start, dtype=float)
     if start_at.shape != (dim,):

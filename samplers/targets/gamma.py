@@ -5,11 +5,11 @@ from functools import cached_property
 import numpy as np
 from scipy import special, stats
 
-from samplers.compile import jit
-from samplers.parameters import Real
-from samplers.requirements import FULL
-from samplers.targets.base import POSITIVE, Array, Column, Target
-from samplers.targets.ranges import TINY, log_range
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import FULL
+from sgmcmc_lab.samplers.targets.base import POSITIVE, Array, Column, Target
+from sgmcmc_lab.samplers.targets.ranges import TINY, log_range
 
 
 @jit.potential

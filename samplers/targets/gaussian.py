@@ -5,9 +5,9 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Real
-from samplers.targets.base import Array, Column, Moment, Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
 
 
 @jit.potential

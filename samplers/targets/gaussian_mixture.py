@@ -7,10 +7,10 @@ from math import cos, pi, sin
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Count, Real, RealVector, SpecError
-from samplers.targets.base import Array, Column, Moment, Target
-from samplers.targets.expectations import sum_products
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Count, Real, RealVector, SpecError
+from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.expectations import sum_products
 
 # The packed parameters: the number of modes, their standard deviation, then weight, x and y of each mode.
 _FIRST = 2

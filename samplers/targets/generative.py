@@ -8,14 +8,14 @@ import numpy as np
 from numpy.random import Generator
 from scipy import special
 
-from samplers.expressions import Expression, name, parse
-from samplers.expressions.densities import DENSITIES
-from samplers.expressions.draws import LAWS, Law, Truncated
-from samplers.expressions.grammar import tokens
-from samplers.expressions.nodes import Kind
-from samplers.parameters import SpecError
-from samplers.targets.base import Array
-from samplers.targets.bounded import Bounded
+from sgmcmc_lab.samplers.expressions import Expression, name, parse
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.draws import LAWS, Law, Truncated
+from sgmcmc_lab.samplers.expressions.grammar import tokens
+from sgmcmc_lab.samplers.expressions.nodes import Kind
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.bounded import Bounded
 
 MAX_TRIES = 200
 """Times as many draws as are wanted are made at most until enough are within their bounds."""

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.interpolate import CubicHermiteSpline
 
-from samplers.compile import jit
-from samplers.parameters import Real
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, Column, FirstSteps, Fit, Target
-from samplers.targets.tables import table
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Target
+from sgmcmc_lab.samplers.targets.tables import table
 
 NAMES = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
 """The coefficients' names: of the diabetes data's columns, the last six of which are measured in the blood."""

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Count, Real
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
-from samplers.targets.expectations import sum_products
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
+from sgmcmc_lab.samplers.targets.expectations import sum_products
 
 # The packed parameters: σ², τ², the mean and the Cholesky factor of the posterior's covariance, how many data there
 # are, and of each x₁, x₂, y.

@@ -7,12 +7,12 @@ from math import exp
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Flag, Real, Source
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, Column, FirstSteps, subscript
-from samplers.targets.own import OfTable, Table
-from samplers.targets.tables import table
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Flag, Real, Source
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, subscript
+from sgmcmc_lab.samplers.targets.own import OfTable, Table
+from sgmcmc_lab.samplers.targets.tables import table
 
 SHAPE, RATE = 1.0, 0.5
 """Of the prior of 1/σ²: with y of variance 1 it says that σ² is about 1/2, and as little as two data would."""

@@ -6,9 +6,9 @@ from math import exp, log1p
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, Target
 
 # The packed parameters: 1/τ², how many data, and of each datum the row s_i x_i.
 _RATE, _ITEMS, FIRST = 0, 1, 2

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Count, Real, SpecError
-from samplers.targets import logistic
-from samplers.targets.base import Array, Column, FirstSteps, Tell, subscript
-from samplers.targets.logistic import Logistic
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
+from sgmcmc_lab.samplers.targets import logistic
+from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Tell, subscript
+from sgmcmc_lab.samplers.targets.logistic import Logistic
 
 MAX_NUMBERS = 10**7
 """The most that N·d may be: 80 MB."""

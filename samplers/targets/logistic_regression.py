@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Count, Option, Real
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, FirstSteps, Fit
-from samplers.targets.plane import PROPOSAL, LogConcave, propose
-from samplers.targets.tables import table
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Count, Option, Real
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Fit
+from sgmcmc_lab.samplers.targets.plane import PROPOSAL, LogConcave, propose
+from sgmcmc_lab.samplers.targets.tables import table
 
 FEATURES = ("radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity", "concave points", "symmetry", "fractal dimension")  # fmt: skip
 """What is measured of the nuclei of the cells, as means over a picture: the first ten columns of the file."""

@@ -6,14 +6,14 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Flag, Real, Source
-from samplers.targets import logistic
-from samplers.targets.base import Array, FirstSteps
-from samplers.targets.logistic import Logistic
-from samplers.targets.long_run import LongRun, draw_kept
-from samplers.targets.own import OfTable, Table
-from samplers.targets.tables import table
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Flag, Real, Source
+from sgmcmc_lab.samplers.targets import logistic
+from sgmcmc_lab.samplers.targets.base import Array, FirstSteps
+from sgmcmc_lab.samplers.targets.logistic import Logistic
+from sgmcmc_lab.samplers.targets.long_run import LongRun, draw_kept
+from sgmcmc_lab.samplers.targets.own import OfTable, Table
+from sgmcmc_lab.samplers.targets.tables import table
 
 
 def iris() -> Table:

@@ -5,13 +5,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.parameters import Count, Real
-from samplers.targets import logistic
-from samplers.targets.base import Array, FirstSteps, subscript
-from samplers.targets.logistic import Logistic
-from samplers.targets.logistic_regression import FEATURES, tumours
-from samplers.targets.long_run import LongRun, draw_kept
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.targets import logistic
+from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, subscript
+from sgmcmc_lab.samplers.targets.logistic import Logistic
+from sgmcmc_lab.samplers.targets.logistic_regression import FEATURES, tumours
+from sgmcmc_lab.samplers.targets.long_run import LongRun, draw_kept
 
 
 @jit.draw

@@ -6,10 +6,10 @@ from math import exp
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Real
-from samplers.requirements import FULL
-from samplers.targets.base import POSITIVE, Array, Column, Moment, Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import FULL
+from sgmcmc_lab.samplers.targets.base import POSITIVE, Array, Column, Moment, Target
 
 
 @jit.potential

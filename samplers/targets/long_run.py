@@ -14,11 +14,11 @@ from numpy.random import SFC64, Generator
 from scipy import special
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
-from samplers.compile import jit
-from samplers.parameters import SpecError
-from samplers.targets.base import Array, Column, Target, Tell
-from samplers.targets.newton import inverse_factor
-from samplers.targets.quadrature import rule
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array, Column, Target, Tell
+from sgmcmc_lab.samplers.targets.newton import inverse_factor
+from sgmcmc_lab.samplers.targets.quadrature import rule
 
 CHAINS = 4
 ESS, RHAT = 10_000, 1.005
@@ -119,7 +119,7 @@ class Reference(NamedTuple):
     @classmethod
     def of(cls, draws: Array, values: Array) -> "Reference":
         """Of θ (chains, draws, dim), and the columns there (chains, draws, columns)."""
-        from samplers.diagnostics.convergence import summary
+        from sgmcmc_lab.samplers.diagnostics.convergence import summary
 
         found = [summary(values, k) for k in range(values.shape[2])]
         return cls(draws, max(c.rhat for c in found), min(min(c.ess_bulk, c.ess_tail) for c in found))
@@ -226,7 +226,7 @@ class LongRun(Target):
 
     @property
     def uncertainty(self) -> float:
-        from samplers.diagnostics.ks import baseline
+        from sgmcmc_lab.samplers.diagnostics.ks import baseline
 
         return baseline(self.reference.ess)
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.manifolds import Manifold, Stiefel
-from samplers.parameters import Count, Real, SpecError
-from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
-from samplers.targets.quadrature import density_cdf, integrate
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.manifolds import Manifold, Stiefel
+from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.quadrature import density_cdf, integrate
 
 # The packed parameters: κ, then n and p. A frame is stored row by row.
 

@@ -4,7 +4,7 @@ from math import erfc
 
 import numpy as np
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 _ROOT_HALF = np.sqrt(0.5)
 _ROOT_2PI = np.sqrt(2 * np.pi)

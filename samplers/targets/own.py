@@ -14,10 +14,10 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.file_format import GUESSED, Format, Sheet, Taken, counted, titles_of_numbers
-from samplers.files import FileError, quoted, reading, short_name
-from samplers.parameters import OWN, SpecError
-from samplers.targets.base import Array, Target, subscript
+from sgmcmc_lab.samplers.file_format import GUESSED, Format, Sheet, Taken, counted, titles_of_numbers
+from sgmcmc_lab.samplers.files import FileError, quoted, reading, short_name
+from sgmcmc_lab.samplers.parameters import OWN, SpecError
+from sgmcmc_lab.samplers.targets.base import Array, Target, subscript
 
 MAX_BYTES = 5_000_000
 MAX_NUMBERS = 200_000

@@ -6,11 +6,11 @@ from math import log1p
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.targets.base import Array, Column, Moment, Target
-from samplers.targets.bfgs import bfgs
-from samplers.targets.expectations import sum_products
-from samplers.targets.quadrature import rule, rule_cdf
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.bfgs import bfgs
+from sgmcmc_lab.samplers.targets.expectations import sum_products
+from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 
 # The first packed parameters: the log of the envelope's height, the mode, the factor of the envelope's scale.
 _HEIGHT, _MODE, _FACTOR = 0, 1, 3

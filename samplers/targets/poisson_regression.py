@@ -6,12 +6,12 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.parameters import Option, Real
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, FirstSteps, Fit
-from samplers.targets.plane import PROPOSAL, LogConcave, propose
-from samplers.targets.tables import table
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Option, Real
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Fit
+from sgmcmc_lab.samplers.targets.plane import PROPOSAL, LogConcave, propose
+from sgmcmc_lab.samplers.targets.tables import table
 
 MEASURES = ("weight", "waist", "pulse")
 """What is measured of each man, in the order of the file."""

@@ -8,25 +8,25 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.expressions import ZERO, Expression, apply, name, parse, work_limit
-from samplers.expressions.densities import DENSITIES
-from samplers.expressions.functions import FUNCTIONS
-from samplers.expressions.grammar import tokens
-from samplers.expressions.machine import program
-from samplers.expressions.native import Loop
-from samplers.expressions.program import postfix
-from samplers.parameters import Formula, Option, Source, SpecError, Value
-from samplers.requirements import DATA, MODE
-from samplers.targets import newton
-from samplers.targets.base import Array, Column, FirstSteps, Fit, Target, Tell, Whitening, subscript, unknown
-from samplers.targets.bounded import Bounded, declarations
-from samplers.targets.boxed import FEW, WHITENED_PANELS, Basis, Boxed, NoPeakError
-from samplers.targets.long_run import CHAINS, Reference, hmc
-from samplers.targets.own import OfTable, Table, held, keep
-from samplers.targets.posterior_data import PRESETS, of_table
-from samplers.targets.posterior_rows import Programs, batch, gradient, potential
-from samplers.targets.stan import program as stan_program
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions import ZERO, Expression, apply, name, parse, work_limit
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
+from sgmcmc_lab.samplers.expressions.grammar import tokens
+from sgmcmc_lab.samplers.expressions.machine import program
+from sgmcmc_lab.samplers.expressions.native import Loop
+from sgmcmc_lab.samplers.expressions.program import postfix
+from sgmcmc_lab.samplers.parameters import Formula, Option, Source, SpecError, Value
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets import newton
+from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Target, Tell, Whitening, subscript, unknown
+from sgmcmc_lab.samplers.targets.bounded import Bounded, declarations
+from sgmcmc_lab.samplers.targets.boxed import FEW, WHITENED_PANELS, Basis, Boxed, NoPeakError
+from sgmcmc_lab.samplers.targets.long_run import CHAINS, Reference, hmc
+from sgmcmc_lab.samplers.targets.own import OfTable, Table, held, keep
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS, of_table
+from sgmcmc_lab.samplers.targets.posterior_rows import Programs, batch, gradient, potential
+from sgmcmc_lab.samplers.targets.stan import program as stan_program
 
 MAX_ENERGY_WORK = 5_000_000
 """Instructions that an energy of all rows and its gradient may take, some 6 ms; a function counts as several."""

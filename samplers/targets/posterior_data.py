@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers.targets.own import Table
+from sgmcmc_lab.samplers.targets.own import Table
 
 
 def doses() -> Table:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.expressions.machine import LANES, execute, workspace
-from samplers.expressions.native import Loop, call
-from samplers.expressions.program import Op
-from samplers.targets.base import Array, Whitening
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions.machine import LANES, execute, workspace
+from sgmcmc_lab.samplers.expressions.native import Loop, call
+from sgmcmc_lab.samplers.expressions.program import Op
+from sgmcmc_lab.samplers.targets.base import Array, Whitening
 
 BLOCK = 64
 """Rows that native code goes over in a call: 2 ns for each call, and numbers that stay in the nearest cache."""

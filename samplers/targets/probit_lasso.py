@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Count, Real
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, FirstSteps, subscript
-from samplers.targets.lasso import coordinate_descent
-from samplers.targets.long_run import LongRun, draw_kept
-from samplers.targets.normal_tail import log_phi, slope_of_log_phi
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, subscript
+from sgmcmc_lab.samplers.targets.lasso import coordinate_descent
+from sgmcmc_lab.samplers.targets.long_run import LongRun, draw_kept
+from sgmcmc_lab.samplers.targets.normal_tail import log_phi, slope_of_log_phi
 
 MADE_WITH = (1.0, -0.5, 0.2, 0.0)
 """The coefficients that the data are made with."""

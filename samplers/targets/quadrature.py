@@ -6,7 +6,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legint, legval
 from scipy.interpolate import CubicHermiteSpline
 
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.base import Array
 
 _NODES, _WEIGHTS = leggauss(16)
 _FINE, _FINE_WEIGHTS = leggauss(32)

@@ -5,9 +5,9 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.targets.base import Array, Column, Moment, Target
-from samplers.targets.quadrature import marginal_cdf
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.quadrature import marginal_cdf
 
 # ∫ e^{−θ⁴/10} dθ = 2 · 10^{1/4} · Γ(5/4); θ₂ given θ₁ is N(θ₁²/4 − 1.2, 1/16), whose normaliser is √(2π)/4.
 _NORMALISER_1 = 2 * 10**0.25 * special.gamma(1.25)

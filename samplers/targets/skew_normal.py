@@ -6,10 +6,10 @@ from math import sqrt
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Real
-from samplers.targets.base import Array, Column, Moment, Target
-from samplers.targets.normal_tail import log_phi, slope_of_log_phi
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.normal_tail import log_phi, slope_of_log_phi
 
 
 @jit.potential

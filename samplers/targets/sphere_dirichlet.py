@@ -5,12 +5,12 @@ from functools import cached_property, partial
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.manifolds import Manifold, Simplex
-from samplers.parameters import Count, CountVector, Real, SpecError
-from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
-from samplers.targets.dirichlet import share
-from samplers.targets.expectations import sum_products
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.manifolds import Manifold, Simplex
+from sgmcmc_lab.samplers.parameters import Count, CountVector, Real, SpecError
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.dirichlet import share
+from sgmcmc_lab.samplers.targets.expectations import sum_products
 
 # The packed parameters: a, the shapes of the Dirichlet distribution, one for each coordinate.
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from samplers.expressions.densities import DENSITIES
-from samplers.expressions.functions import FUNCTIONS
-from samplers.expressions.grammar import tokens
-from samplers.targets.base import Array
-from samplers.targets.bounded import Bounded
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
+from sgmcmc_lab.samplers.expressions.grammar import tokens
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.bounded import Bounded
 
 _RESERVED = frozenset(
     [

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize_scalar
 
-from samplers.compile import jit
-from samplers.parameters import Real
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, Column, Fit, Target
-from samplers.targets.quadrature import rule, rule_cdf
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, Column, Fit, Target
+from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 
 DIFFERENCES = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]) / 8
 """By how many inches the crossed plant of each of Darwin's pairs outgrew the self-fertilised one."""

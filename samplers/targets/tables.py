@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from samplers.parameters import SpecError
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 def table(target: str, name: str, delimiter: str | None = None, skip: int = 1) -> Array:

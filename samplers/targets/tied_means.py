@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Count, Real
-from samplers.requirements import DATA, MODE
-from samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
-from samplers.targets.bfgs import bfgs
-from samplers.targets.expectations import sum_products
-from samplers.targets.quadrature import rule, rule_cdf
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
+from sgmcmc_lab.samplers.targets.bfgs import bfgs
+from sgmcmc_lab.samplers.targets.expectations import sum_products
+from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 
 # The packed parameters: σ², 1/σ₁², 1/σ₂², how many data, the log of the envelope's height; of each of its two halves
 # the centre, the factor of its scale and its share; then the data.

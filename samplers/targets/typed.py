@@ -6,13 +6,13 @@ from functools import cached_property, partial
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from samplers.compile import jit
-from samplers.expressions import Expression, parse
-from samplers.expressions.machine import LANES, execute, program, workspace
-from samplers.expressions.native import Loop, call
-from samplers.parameters import Formula, Real, SpecError
-from samplers.targets.base import Array, Column, Target
-from samplers.targets.quadrature import density_cdf, rule
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions import Expression, parse
+from sgmcmc_lab.samplers.expressions.machine import LANES, execute, program, workspace
+from sgmcmc_lab.samplers.expressions.native import Loop, call
+from sgmcmc_lab.samplers.parameters import Formula, Real, SpecError
+from sgmcmc_lab.samplers.targets.base import Array, Column, Target
+from sgmcmc_lab.samplers.targets.quadrature import density_cdf, rule
 
 # Indices in the packed parameters.
 _ENERGY, _SLOPES, _WORK, _TABLE, _CELLS, _LOW, _HIGH, _NATIVE_ENERGY, _NATIVE_SLOPES = range(9)

@@ -6,12 +6,12 @@ from math import cos, exp, log, pi, sin, sqrt
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.manifolds import Manifold, Sphere
-from samplers.parameters import Real
-from samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
-from samplers.targets.expectations import sum_products, sum_waves
-from samplers.targets.quadrature import density_cdf, integrate
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.manifolds import Manifold, Sphere
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
+from sgmcmc_lab.samplers.targets.expectations import sum_products, sum_waves
+from sgmcmc_lab.samplers.targets.quadrature import density_cdf, integrate
 
 # The packed parameters: the number of components, then of each its weight, the log of weight × normaliser, κ and μ (d).
 _FIRST, _HEADER = 1, 3

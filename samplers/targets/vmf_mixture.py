@@ -4,9 +4,9 @@ from math import cos, sin
 
 import numpy as np
 
-from samplers.parameters import Count, Real
-from samplers.targets.base import Array
-from samplers.targets.vmf import OnCircle, OnSphere, textbook_direction
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.vmf import OnCircle, OnSphere, textbook_direction
 
 _PI = 3.141592653589793
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from samplers.compile import jit
-from samplers.manifolds import Manifold, Spheres
-from samplers.parameters import Count, Real
-from samplers.requirements import DATA
-from samplers.targets.base import MANIFOLD, Array, Column, FirstSteps, Moment, Target
-from samplers.targets.expectations import sum_ordered, sum_products
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.manifolds import Manifold, Spheres
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.requirements import DATA
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, FirstSteps, Moment, Target
+from sgmcmc_lab.samplers.targets.expectations import sum_ordered, sum_products
 
 # The packed parameters: κ, half the box's width, its cells on a side, the lowest U, how many data there are, the data.
 _KAPPA, _EXTENT, _CELLS, _LOWEST, _ITEMS, _FIRST = range(6)

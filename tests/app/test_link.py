@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from app import link
-from app.lesson.course import library
-from app.page.upload import KINDS, Upload
-from app.state import DEFAULT, AppState, default_views
-from app.views import VIEWS, coordinates
-from samplers import Experiment
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.lesson.course import library
+from sgmcmc_lab.app.page.upload import KINDS, Upload
+from sgmcmc_lab.app.state import DEFAULT, AppState, default_views
+from sgmcmc_lab.app.views import VIEWS, coordinates
+from sgmcmc_lab.samplers import Experiment
 
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
 

@@ -9,14 +9,14 @@ from urllib.parse import quote
 import panel_material_ui as pmui
 import pytest
 
-import samplers.choices
-from app import link
-from app.page.notice import Notice
-from app.page.session import KEPT_MESSAGES, LONGEST, TOLD, Session, in_short
-from app.state import AppState
-from lessons import specs
-from samplers.choices import MAX_FIELDS, MAX_QUERY
-from samplers.parameters import SpecError, visible
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.page.notice import Notice
+from sgmcmc_lab.app.page.session import KEPT_MESSAGES, LONGEST, TOLD, Session, in_short
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.lessons import specs
+from sgmcmc_lab.samplers import choices
+from sgmcmc_lab.samplers.choices import MAX_FIELDS, MAX_QUERY
+from sgmcmc_lab.samplers.parameters import SpecError, visible
 
 UNKNOWN = "?" + "&".join(f"f{i}=1" for i in range(60))
 
@@ -41,7 +41,7 @@ class Counted(pmui.NotificationArea):
 def area(monkeypatch):
     """Where a session's messages go."""
     made = Counted()
-    monkeypatch.setattr("app.page.session.messages_area", lambda: made)
+    monkeypatch.setattr("sgmcmc_lab.app.page.session.messages_area", lambda: made)
     return made
 
 
@@ -136,7 +136,7 @@ TURNED = "a\u202egpj.exe\u2066\x1b[31m\u200b\ufeff\u2028\x00\x85\ue000"
 @pytest.mark.parametrize("shown", [visible, str])
 def test_controls_of_a_text_are_written_out(area, session, shown, monkeypatch):
     """In a name, a value, a message and a notice. Fault: they are as they came."""
-    monkeypatch.setattr("app.page.session.visible", shown)
+    monkeypatch.setattr("sgmcmc_lab.app.page.session.visible", shown)
     session.notify("warning", f"{TURNED} = 1.")
     controls = [one for one in area.sent[0] if one in TURNED[1:] and not one.isprintable()]
     assert bool(controls) == (shown is str)
@@ -169,8 +169,8 @@ def test_the_reading_of_a_link_is_bounded(monkeypatch):
 def test_a_link_that_is_too_long_is_not_taken_apart(monkeypatch, query, bound):
     """Fails where the parts of such a link are read before they are counted."""
     parsed = []
-    real = samplers.choices.parse_choice
-    monkeypatch.setattr("samplers.spec.parse_choice", lambda *args: parsed.append(args) or real(*args))
+    real = choices.parse_choice
+    monkeypatch.setattr("sgmcmc_lab.samplers.spec.parse_choice", lambda *args: parsed.append(args) or real(*args))
     (message,) = said(f"?{query}")
     assert f"{bound:,}" in message
     assert not parsed

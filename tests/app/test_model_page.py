@@ -19,30 +19,30 @@ import numpy as np
 import panel_material_ui as pmui
 import pytest
 
-import app.live.lanes.models as running
-from app import link
-from app.live import loop
-from app.live.lanes import Progress, prepare
-from app.live.runner import Runner, Screen
-from app.page.controls import Controls, sentence
-from app.page.export import ExportMenu
-from app.page.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
-from app.state import AppState, default_views
-from app.views import VIEWS
-from app.views.base import BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES
-from samplers import Change, Experiment
-from samplers.cli import main
-from samplers.files import EndedError
-from samplers.gradients import GRADIENTS
-from samplers.models import METHODS, MODELS
-from samplers.models.base import UPLOADED
-from samplers.models.run import run_models, start
-from samplers.models.topics.corpus import TOLD_EVERY
-from samplers.models.topics.model import FIRST
-from samplers.parameters import Source, SpecError, declared
-from samplers.spec import ANY_TARGET, MAX_CHANGES, OWN_GRADIENT, max_lanes, samplers_of
-from samplers.targets import own
-from samplers.targets.logistic_tumours import TumoursLogistic
+import sgmcmc_lab.app.live.lanes.models as running
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live import loop
+from sgmcmc_lab.app.live.lanes import Progress, prepare
+from sgmcmc_lab.app.live.runner import Runner, Screen
+from sgmcmc_lab.app.page.controls import Controls, sentence
+from sgmcmc_lab.app.page.export import ExportMenu
+from sgmcmc_lab.app.page.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
+from sgmcmc_lab.app.state import AppState, default_views
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES
+from sgmcmc_lab.samplers import Change, Experiment
+from sgmcmc_lab.samplers.cli import main
+from sgmcmc_lab.samplers.files import EndedError
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.base import UPLOADED
+from sgmcmc_lab.samplers.models.run import run_models, start
+from sgmcmc_lab.samplers.models.topics.corpus import TOLD_EVERY
+from sgmcmc_lab.samplers.models.topics.model import FIRST
+from sgmcmc_lab.samplers.parameters import Source, SpecError, declared
+from sgmcmc_lab.samplers.spec import ANY_TARGET, MAX_CHANGES, OWN_GRADIENT, max_lanes, samplers_of
+from sgmcmc_lab.samplers.targets import own
+from sgmcmc_lab.samplers.targets.logistic_tumours import TumoursLogistic
 
 CORPUS = "?target=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
 BARS = f"{CORPUS}&lane=collapsed_gibbs&lane=lda_scir"
@@ -369,7 +369,7 @@ class Stage:
         self.state = opened(query)
         self.screen = Mock(spec=Screen)
         # Panel itself holds a component that was never on a page.
-        with patch("app.live.loop.Bus"):
+        with patch("sgmcmc_lab.app.live.loop.Bus"):
             self.runner = Runner(self.state, self.screen)
         bus = Mock(HELLO=-2, generation=1, connected=True)
         bus.set_layout, bus.send_frame, bus.send_texts = AsyncMock(), AsyncMock(), AsyncMock()
@@ -508,7 +508,7 @@ def test_the_curves_file_holds_every_score_of_every_seed():
 def saved(stage, action):
     """The name and the text of the file that the page's menu gives."""
     stage.bus.send_file = AsyncMock()
-    with patch("app.page.export.pmui"):
+    with patch("sgmcmc_lab.app.page.export.pmui"):
         menu = ExportMenu(stage.state, stage.runner, Mock())
     asyncio.run(getattr(menu, action)())
     name, content = stage.bus.send_file.await_args.args
@@ -581,7 +581,7 @@ def test_more_changes_than_a_file_may_hold_are_told():
 
     stage = asyncio.run(live())
     notify = Mock()
-    with patch("app.page.export.pmui"):
+    with patch("sgmcmc_lab.app.page.export.pmui"):
         menu = ExportMenu(stage.state, stage.runner, notify)
     asyncio.run(menu._clicked({"label": "Experiment (JSON)"}))
     kind, sentence = notify.call_args.args

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from samplers.diagnostics import agreement
-from samplers.spec import Experiment
+from sgmcmc_lab.samplers.diagnostics import agreement
+from sgmcmc_lab.samplers.spec import Experiment
 from tests import sights
 
 KEPT = sights.read()

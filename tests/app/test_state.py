@@ -19,26 +19,35 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import link
-from app.live.lanes import DensityLanes
-from app.live.loop import LiveScreen, with_rates
-from app.live.runner import Runner
-from app.page import export
-from app.page.controls import EDITED_ELSEWHERE, ONE_OR_TWO, OWN, PER_DECADE, log_stops, slider, target_groups, widget
-from app.page.shell import _SPEED
-from app.state import DEFAULT, DEFAULT_VIEWS, AppState
-from app.views import VIEWS, axes_of
-from app.views.base import AXIS_LABELS
-from samplers import Change, Experiment, Lane, run
-from samplers.file_format import Format
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.kernels.recipe import RecipeSampler
-from samplers.models import MODELS
-from samplers.parameters import Count, Real, SpecError, declared
-from samplers.spec import ANY_TARGET, LINK_FIELDS, Choice, Settings, max_lanes
-from samplers.targets import TARGETS
-from samplers.targets.own import keep
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live.lanes import DensityLanes
+from sgmcmc_lab.app.live.loop import LiveScreen, with_rates
+from sgmcmc_lab.app.live.runner import Runner
+from sgmcmc_lab.app.page import export
+from sgmcmc_lab.app.page.controls import (
+    EDITED_ELSEWHERE,
+    ONE_OR_TWO,
+    OWN,
+    PER_DECADE,
+    log_stops,
+    slider,
+    target_groups,
+    widget,
+)
+from sgmcmc_lab.app.page.shell import _SPEED
+from sgmcmc_lab.app.state import DEFAULT, DEFAULT_VIEWS, AppState
+from sgmcmc_lab.app.views import VIEWS, axes_of
+from sgmcmc_lab.app.views.base import AXIS_LABELS
+from sgmcmc_lab.samplers import Change, Experiment, Lane, run
+from sgmcmc_lab.samplers.file_format import Format
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.models import MODELS
+from sgmcmc_lab.samplers.parameters import Count, Real, SpecError, declared
+from sgmcmc_lab.samplers.spec import ANY_TARGET, LINK_FIELDS, Choice, Settings, max_lanes
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.own import keep
 
 # Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")

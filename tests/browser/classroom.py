@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Error
 
-from app.room.network import addresses
+from sgmcmc_lab.app.room.network import addresses
 from tests.browser.lab import wait_until
 
 PHONE = {"width": 390, "height": 844}

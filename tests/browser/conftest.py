@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from playwright.sync_api import sync_playwright
 
-from lessons.library import VARIABLE
+from sgmcmc_lab.lessons.library import VARIABLE
 from tests import browser
 from tests.browser.lab import Lab
 

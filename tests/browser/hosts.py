@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import sync_playwright
 
-from samplers import engine, running_statistics
-from samplers.compile import jit
-from samplers.compile.wasm import description, link, objects
-from samplers.spec import Change, RunSpec
-from samplers.targets import Target
+from sgmcmc_lab.samplers import engine, running_statistics
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.wasm import description, link, objects
+from sgmcmc_lab.samplers.spec import Change, RunSpec
+from sgmcmc_lab.samplers.targets import Target
 from tests import browser
 from tests.browser.firefox import find_firefox, firefox_page
 from tests.browser.webkit import find_webkit, webkit_page

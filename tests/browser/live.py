@@ -7,9 +7,9 @@ from base64 import b64decode, b64encode
 
 import numpy as np
 
-from samplers import Run
-from samplers.diagnostics import ks
-from samplers.running_statistics import bin_edges
+from sgmcmc_lab.samplers import Run
+from sgmcmc_lab.samplers.diagnostics import ks
+from sgmcmc_lab.samplers.running_statistics import bin_edges
 
 CURRENT = "document.documentElement.dataset.current === 'true'"
 """Figures and captions are those of the controls."""

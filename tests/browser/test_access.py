@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.browser.lab import FOCUS, FOCUSED, WALK, Lab, wait_until
 
 LESSON = r"""+++

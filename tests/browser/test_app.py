@@ -14,11 +14,11 @@ import psutil
 import pytest
 import xarray as xr
 
-from app.state import DEFAULT
-from app.views.state import CLOUD
-from samplers import Experiment, run
-from samplers.migrations import VERSION
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.state import DEFAULT
+from sgmcmc_lab.app.views.state import CLOUD
+from sgmcmc_lab.samplers import Experiment, run
+from sgmcmc_lab.samplers.migrations import VERSION
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.browser import IDLE, LIGHT_PAGE, PageLog, new_context, serve
 from tests.browser.lab import (
     MARKUP,

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.server.patches import PATCHES
-from samplers import Experiment, run
+from sgmcmc_lab.app.server.patches import PATCHES
+from sgmcmc_lab.samplers import Experiment, run
 from tests.browser import serve
 from tests.browser.lab import Lab, check_finite
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from samplers.benchmarks.control import BarePage, Fed, bare
-from samplers.benchmarks.light import LightPage
-from samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
+from sgmcmc_lab.samplers.benchmarks.control import BarePage, Fed, bare
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
 from tests.browser import open_app
 
 # A connection to nobody, and two figures that count their paints.

@@ -1,8 +1,8 @@
 """A lesson's file in a browser, without a server and without a network."""
 
-from lessons import read
-from lessons.handout import handout
-from lessons.headless import run_step
+from sgmcmc_lab.lessons import read
+from sgmcmc_lab.lessons.handout import handout
+from sgmcmc_lab.lessons.headless import run_step
 from tests.browser import until
 from tests.browser.lab import check_width
 

@@ -1,6 +1,6 @@
 """Nothing on the page covers a curve, is cut off, or is too small to read: from the page's own layout boxes."""
 
-from lessons.layout import faults
+from sgmcmc_lab.lessons.layout import faults
 from tests.browser import VIEWPORT
 from tests.browser.lab import WALK, Lab, wait_until
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lessons import load_all
+from sgmcmc_lab.lessons import load_all
 from tests.browser.lab import PATIENCE, WALK, Lab, check_finite, check_width, wait_until
 
 COURSE = load_all().lessons

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import pytest
 
-from samplers.benchmarks import live
+from sgmcmc_lab.samplers.benchmarks import live
 from tests import live_memory
 from tests.live_memory import FIRST, Memory, problems, rounds
 

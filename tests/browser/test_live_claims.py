@@ -8,20 +8,28 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from app.lesson.marks import marks
-from app.live_page.claims import MEASURED, SEPARATE, described_claim, follows, is_measured, is_separate, poisson
-from app.live_page.document import aimed
-from app.live_page.site import _is_live
-from lessons import headless
-from lessons.headless import live_result
-from lessons.lesson import Claim
-from lessons.library import find, load_all, load_outlines
-from lessons.measures import MEASURES
-from lessons.measures.base import MOMENTA, Evidence
-from samplers.compile import jit
-from samplers.compile.wasm import description
-from samplers.running_statistics import Statistics, Sums
-from samplers.trace import Divergence, Trace
+from sgmcmc_lab.app.lesson.marks import marks
+from sgmcmc_lab.app.live_page.claims import (
+    MEASURED,
+    SEPARATE,
+    described_claim,
+    follows,
+    is_measured,
+    is_separate,
+    poisson,
+)
+from sgmcmc_lab.app.live_page.document import aimed
+from sgmcmc_lab.app.live_page.site import _is_live
+from sgmcmc_lab.lessons import headless
+from sgmcmc_lab.lessons.headless import live_result
+from sgmcmc_lab.lessons.lesson import Claim
+from sgmcmc_lab.lessons.library import find, load_all, load_outlines
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.lessons.measures.base import MOMENTA, Evidence
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.running_statistics import Statistics, Sums
+from sgmcmc_lab.samplers.trace import Divergence, Trace
 from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serve, unpacked
 
 ALLOWED = 1e-9

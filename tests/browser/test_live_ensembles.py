@@ -7,16 +7,16 @@ from html import unescape
 import numpy as np
 import pytest
 
-from app.live.lanes import scene_of
-from app.live.lanes.densities import LaneRecord
-from app.live_page.document import document
-from app.state import AppState, first_coordinate
-from app.views import VIEWS, fitting
-from app.views import mgf as mgf_view
-from app.views import moments as moments_view
-from app.views.base import Frame
-from samplers import Experiment, Run
-from samplers.spec import Change
+from sgmcmc_lab.app.live.lanes import scene_of
+from sgmcmc_lab.app.live.lanes.densities import LaneRecord
+from sgmcmc_lab.app.live_page.document import document
+from sgmcmc_lab.app.state import AppState, first_coordinate
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views import mgf as mgf_view
+from sgmcmc_lab.app.views import moments as moments_view
+from sgmcmc_lab.app.views.base import Frame
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.spec import Change
 from tests import live_memory
 from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of
 

@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 
 import pytest
 
-from app.live_page import lesson_page, site, write_site
-from lessons.lesson import Claim, Lesson, Question, Step, read
-from lessons.live import number
-from samplers import Experiment, SpecError
+from sgmcmc_lab.app.live_page import lesson_page, site, write_site
+from sgmcmc_lab.lessons.lesson import Claim, Lesson, Question, Step, read
+from sgmcmc_lab.lessons.live import number
+from sgmcmc_lab.samplers import Experiment, SpecError
 from tests.browser import until
 from tests.browser.lab import AXE, check_width
 from tests.browser.live import MOVES, SETTLED, STILL, pages_of, steps, with_pages

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.live_page import lesson_page, live_page
-from lessons import read
-from lessons.library import load_all
-from samplers import Experiment
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.live_page import lesson_page, live_page
+from sgmcmc_lab.lessons import read
+from sgmcmc_lab.lessons.library import load_all
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.parameters import SpecError
 from tests.browser import until
 from tests.browser.lab import AXE, check_width, wait_until
 from tests.browser.live import MOVES, SETTLED, pages_of, paused, same_as_python, with_pages

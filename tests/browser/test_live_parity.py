@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 
-from app.live_page import live_page
-from samplers import Experiment
-from samplers.spec import Change, RunSpec, Settings
-from samplers.targets.posterior import PRESETS
+from sgmcmc_lab.app.live_page import live_page
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.spec import Change, RunSpec, Settings
+from sgmcmc_lab.samplers.targets.posterior import PRESETS
 from tests.browser import hosts, until
 from tests.browser.hosts import HELD, Host, Job, compare
 from tests.browser.live import MOVES, SETTLED

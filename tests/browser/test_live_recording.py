@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.live_page import lesson_page, live_page, recording, site
-from lessons.library import find
-from samplers import Experiment
+from sgmcmc_lab.app.live_page import lesson_page, live_page, recording, site
+from sgmcmc_lab.lessons.library import find
+from sgmcmc_lab.samplers import Experiment
 from tests.browser import IDLE
 from tests.browser.lab import check_width, wait_until
 from tests.browser.live import pages_of, with_pages

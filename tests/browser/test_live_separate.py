@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 
-from app.lesson import headless_claims, marks
-from app.live_page.claims import described_separately, is_separate
-from app.live_page.document import aimed
-from app.live_page.site import _is_live
-from lessons.headless import run_step
-from lessons.library import find, load_all
+from sgmcmc_lab.app.lesson import headless_claims, marks
+from sgmcmc_lab.app.live_page.claims import described_separately, is_separate
+from sgmcmc_lab.app.live_page.document import aimed
+from sgmcmc_lab.app.live_page.site import _is_live
+from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.lessons.library import find, load_all
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
 
 STEPS = ("bias-variance 1", "bias-variance 2", "scan 3", "bias-variance-figures 1", "bias-variance-figures 2")

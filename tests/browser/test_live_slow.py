@@ -5,12 +5,12 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from app.live_page import document, lesson_page
-from app.state import AppState
-from app.views.steps import numbers_of
-from lessons.lesson import read
-from samplers import Experiment, Run
-from samplers.step_terms import take_apart
+from sgmcmc_lab.app.live_page import document, lesson_page
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.steps import numbers_of
+from sgmcmc_lab.lessons.lesson import read
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.step_terms import take_apart
 from tests.browser.lab import AXE, SERIOUS, check_width
 from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, same_as_python, steps, with_pages
 

@@ -8,17 +8,17 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from app.lesson import headless_claims, marks
-from app.live_page import sweeping
-from app.live_page.document import aimed
-from app.live_page.site import _is_live
-from app.page.bundle import bundle
-from lessons import figures
-from lessons.headless import run_step
-from lessons.lesson import Point
-from lessons.library import find, load_all
-from lessons.measures.base import Estimate
-from lessons.sweep import Row, Table, reduced
+from sgmcmc_lab.app.lesson import headless_claims, marks
+from sgmcmc_lab.app.live_page import sweeping
+from sgmcmc_lab.app.live_page.document import aimed
+from sgmcmc_lab.app.live_page.site import _is_live
+from sgmcmc_lab.app.page.bundle import bundle
+from sgmcmc_lab.lessons import figures
+from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.lessons.lesson import Point
+from sgmcmc_lab.lessons.library import find, load_all
+from sgmcmc_lab.lessons.measures.base import Estimate
+from sgmcmc_lab.lessons.sweep import Row, Table, reduced
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
 
 SHORT = 300

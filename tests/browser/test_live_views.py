@@ -6,16 +6,16 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from app.live.lanes import scene_of
-from app.live.lanes.densities import LaneRecord
-from app.live_page.document import LIVE, document
-from app.page.bundle import bundle
-from app.state import AppState, first_coordinate
-from app.views import VIEWS, fitting
-from app.views.base import Frame
-from app.views.globe import turned
-from samplers import Experiment, Run
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.live.lanes import scene_of
+from sgmcmc_lab.app.live.lanes.densities import LaneRecord
+from sgmcmc_lab.app.live_page.document import LIVE, document
+from sgmcmc_lab.app.page.bundle import bundle
+from sgmcmc_lab.app.state import AppState, first_coordinate
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.base import Frame
+from sgmcmc_lab.app.views.globe import turned
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of, paused, steps
 
 CASES = {
@@ -272,7 +272,7 @@ def test_no_function_is_made_of_a_text(opened, page_log, monkeypatch):
     experiment, text = made("globe")
     assert re.findall(r"'[a-z-]*eval'", text.partition("<title>")[0]) == ["'wasm-unsafe-eval'"]
     assert globe_turned(still(opened, text, ["globe"]))
-    monkeypatch.setattr("app.live_page.document.functions", lambda texts: "")
+    monkeypatch.setattr("sgmcmc_lab.app.live_page.document.functions", lambda texts: "")
     assert not globe_turned(still(opened, document("Views", [AppState(experiment=experiment)]).text, ["globe"]))
     assert page_log.errors and all("unsafe-eval" in error for error in page_log.errors), page_log.errors
     page_log.errors.clear()

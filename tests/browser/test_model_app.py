@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
-from app.state import DEFAULT
-from samplers import Experiment
-from samplers.models.run import start
-from samplers.models.topics.model import FIRST
+from sgmcmc_lab.app.state import DEFAULT
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.models.run import start
+from sgmcmc_lab.samplers.models.topics.model import FIRST
 from tests.browser import IDLE
 from tests.browser.lab import MARKUP, READOUT, Lab, check_finite, check_phone, check_text, check_width
 

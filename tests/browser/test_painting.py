@@ -1,7 +1,7 @@
 """What a frame asks of the browser beside drawing."""
 
-from samplers.benchmarks.light import LightPage
-from samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
 from tests.browser import open_app
 
 COUNT = """() => {

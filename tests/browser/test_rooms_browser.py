@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from app.room.network import addresses
+from sgmcmc_lab.app.room.network import addresses
 from tests import browser
 from tests.browser.classroom import PHONE, allowed, press, room_says
 from tests.browser.lab import Lab, check_width, wait_until

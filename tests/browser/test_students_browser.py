@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.room.network import addresses
+from sgmcmc_lab.app.room.network import addresses
 from tests import browser
 from tests.browser.classroom import PHONE, allowed, open_room, press, room_says
 from tests.browser.lab import Lab, check_width, wait_until

@@ -10,18 +10,18 @@ import pytest
 from bokeh.models import Axis, BasicTickFormatter, LinearAxis, NumeralTickFormatter, Plot
 from bokeh.resources import Resources
 
-from app.lesson.sweeping import SweepPicture
-from app.live.lanes.densities import LaneRecord
-from app.views import VIEWS, fitting
-from app.views.base import Frame, Scene
-from app.views.embedding import standalone
-from app.views.recipes import layouts_of
-from app.views.theme import LIGHT
-from lessons import figures as figures_of_lessons
-from lessons import load_all
-from lessons.measures.base import Estimate
-from lessons.sweep import Row
-from samplers import Experiment, Run
+from sgmcmc_lab.app.lesson.sweeping import SweepPicture
+from sgmcmc_lab.app.live.lanes.densities import LaneRecord
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.base import Frame, Scene
+from sgmcmc_lab.app.views.embedding import standalone
+from sgmcmc_lab.app.views.recipes import layouts_of
+from sgmcmc_lab.app.views.theme import LIGHT
+from sgmcmc_lab.lessons import figures as figures_of_lessons
+from sgmcmc_lab.lessons import load_all
+from sgmcmc_lab.lessons.measures.base import Estimate
+from sgmcmc_lab.lessons.sweep import Row
+from sgmcmc_lab.samplers import Experiment, Run
 from tests.browser import IDLE
 
 LABELS = """() => {

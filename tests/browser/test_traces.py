@@ -9,11 +9,11 @@ from bokeh.models import Line
 from bokeh.resources import Resources
 from PIL import Image
 
-from app.views import VIEWS
-from app.views.base import Scene
-from app.views.embedding import standalone
-from app.views.theme import LIGHT
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import Scene
+from sgmcmc_lab.app.views.embedding import standalone
+from sgmcmc_lab.app.views.theme import LIGHT
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.browser import IDLE
 
 DRAW = """async (figure) => {

@@ -7,8 +7,8 @@ import sys
 
 from panel.command import main
 
-from app.live.bus import Bus
-from app.server import patches
+from sgmcmc_lab.app.live.bus import Bus
+from sgmcmc_lab.app.server import patches
 
 places = [word for word in sys.argv[1:] if ":" in word]
 sys.argv[1:] = [word for word in sys.argv[1:] if ":" not in word]

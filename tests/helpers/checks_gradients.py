@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.random import SFC64, Generator
 
-from samplers.gradients import GRADIENTS
-from samplers.parameters import declared
-from samplers.requirements import BATCH
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.requirements import BATCH
+from sgmcmc_lab.samplers.targets import TARGETS
 
 
 def missing(cls):

@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator
 
-from samplers.models import METHODS
-from samplers.models.clusters.model import Clusters
-from samplers.models.clusters.points import Points
-from samplers.models.factors import Factors
-from samplers.models.factors.data import Rows
-from samplers.models.mixture.data import Documents
-from samplers.models.mixture.model import Mixture
-from samplers.models.network.model import Network
-from samplers.models.run import ModelChain
-from samplers.models.sparse import Sparse
-from samplers.models.spherical import Spherical
-from samplers.models.topics.corpus import Corpus
-from samplers.models.topics.method import TopicMethod
-from samplers.models.topics.model import Topics
-from samplers.models.variational.gamma import GammaAscent
-from samplers.parameters import declared
-from samplers.targets.own import Table
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.clusters.model import Clusters
+from sgmcmc_lab.samplers.models.clusters.points import Points
+from sgmcmc_lab.samplers.models.factors import Factors
+from sgmcmc_lab.samplers.models.factors.data import Rows
+from sgmcmc_lab.samplers.models.mixture.data import Documents
+from sgmcmc_lab.samplers.models.mixture.model import Mixture
+from sgmcmc_lab.samplers.models.network.model import Network
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.sparse import Sparse
+from sgmcmc_lab.samplers.models.spherical import Spherical
+from sgmcmc_lab.samplers.models.topics.corpus import Corpus
+from sgmcmc_lab.samplers.models.topics.method import TopicMethod
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.models.variational.gamma import GammaAscent
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.targets.own import Table
 
 
 def missing(cls):

@@ -8,18 +8,18 @@ from math import sqrt
 import numpy as np
 from scipy import special, stats
 
-from samplers import engine
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.parameters import declared
-from samplers.spec import RunSpec
-from samplers.step_terms import Play
-from samplers.targets import TARGETS
-from samplers.targets.base import LINE, MANIFOLD, Target
-from samplers.targets.linear_table import TableLinear
-from samplers.targets.logistic_table import TableLogistic
-from samplers.targets.own import keep
-from samplers.targets.posterior_data import PRESETS
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.step_terms import Play
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import LINE, MANIFOLD, Target
+from sgmcmc_lab.samplers.targets.linear_table import TableLinear
+from sgmcmc_lab.samplers.targets.logistic_table import TableLogistic
+from sgmcmc_lab.samplers.targets.own import keep
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 from tests.helpers.statistics import (
     LEVELS,
     draws_of,

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Flag, Option, declared
-from samplers.targets import TARGETS, Target
-from samplers.targets.base import LINE, MANIFOLD, SIMPLEX, Array, Column, Moment, no_data
-from samplers.targets.quadrature import rule
-from samplers.targets.ranges import TINY
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Flag, Option, declared
+from sgmcmc_lab.samplers.targets import TARGETS, Target
+from sgmcmc_lab.samplers.targets.base import LINE, MANIFOLD, SIMPLEX, Array, Column, Moment, no_data
+from sgmcmc_lab.samplers.targets.quadrature import rule
+from sgmcmc_lab.samplers.targets.ranges import TINY
 
 Case = tuple[str, tuple[tuple[str, Any], ...]]
 """A target's key and its parameters."""

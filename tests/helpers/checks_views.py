@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from app import link
-from app.live.lanes.densities import LaneRecord
-from app.state import AppState
-from app.views import VIEWS
-from app.views import fitting as fitting_keys
-from app.views.base import COLUMNS, EXACT, Frame, LaneFrame, Scene, View
-from samplers import Change, Experiment, Lane, Run
-from samplers.kernels.base import KEPT
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live.lanes.densities import LaneRecord
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views import fitting as fitting_keys
+from sgmcmc_lab.app.views.base import COLUMNS, EXACT, Frame, LaneFrame, Scene, View
+from sgmcmc_lab.samplers import Change, Experiment, Lane, Run
+from sgmcmc_lab.samplers.kernels.base import KEPT
 
 DENSITY_VIEWS = {key: view for key, view in VIEWS.items() if view.requires in (COLUMNS, EXACT)}
 MODEL_VIEWS = {key: view for key, view in VIEWS.items() if view.requires not in (COLUMNS, EXACT)}

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from app.room.store import REDIS
+from sgmcmc_lab.app.room.store import REDIS
 from tests import browser
 
 COOKIE = "sgmcmc_process"

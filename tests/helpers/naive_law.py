@@ -1,7 +1,7 @@
 """The stationary distribution of the drift without Γ, in closed form."""
 
-from samplers.expressions import apply
-from samplers.recipe.recipe import Recipe
+from sgmcmc_lab.samplers.expressions import apply
+from sgmcmc_lab.samplers.recipe.recipe import Recipe
 
 
 def wrong_potential(recipe: Recipe):

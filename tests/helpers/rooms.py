@@ -2,7 +2,7 @@
 
 import asyncio
 
-from app.room.store import Memory
+from sgmcmc_lab.app.room.store import Memory
 
 
 class Store(Memory):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers import Experiment
+from sgmcmc_lab.samplers import Experiment
 
 NAMES = ("alpha", "beta", "gamma")
 """The lanes' titles; none is part of anything else that a view says."""

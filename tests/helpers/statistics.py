@@ -15,13 +15,13 @@ from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from samplers import engine
-from samplers.compile import jit
-from samplers.engine import first_state
-from samplers.kernels import Sampler
-from samplers.parameters import declared
-from samplers.spec import RunSpec
-from samplers.targets.base import Column, Target
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.engine import first_state
+from sgmcmc_lab.samplers.kernels import Sampler
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets.base import Column, Target
 
 Array = NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from samplers.parameters import Count, CountVector, Flag, Formula, Option, RealVector, declared
+from sgmcmc_lab.samplers.parameters import Count, CountVector, Flag, Formula, Option, RealVector, declared
 
 ENERGIES = [
     "theta^4 - 2*theta^2",

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from lessons.claims import judge, mean, quantity
-from lessons.lesson import Choice, Claim, Goal, Paper
-from lessons.measures.base import Estimate
+from sgmcmc_lab.lessons.claims import judge, mean, quantity
+from sgmcmc_lab.lessons.lesson import Choice, Claim, Goal, Paper
+from sgmcmc_lab.lessons.measures.base import Estimate
 
 NAN = float("nan")
 NEAR, NO_ERROR = Estimate(1.0, 0.1, 1.25), Estimate(1.0)

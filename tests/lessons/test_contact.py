@@ -2,9 +2,9 @@
 
 import pytest
 
-from lessons import cli, contact
-from lessons.library import load_all
-from lessons.sweep import axis_of
+from sgmcmc_lab.lessons import cli, contact
+from sgmcmc_lab.lessons.library import load_all
+from sgmcmc_lab.lessons.sweep import axis_of
 
 LESSONS = load_all().lessons
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from lessons import headless, load_all, sweep
-from lessons.evidence import evidence
-from lessons.headless import run_step
-from lessons.measures import scan
-from lessons.measures.base import OWN_RUN
-from lessons.specs import changed
-from samplers.spec import max_lanes
-from samplers.targets.posterior_data import PRESETS as OWN
+from sgmcmc_lab.lessons import headless, load_all, sweep
+from sgmcmc_lab.lessons.evidence import evidence
+from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.lessons.measures import scan
+from sgmcmc_lab.lessons.measures.base import OWN_RUN
+from sgmcmc_lab.lessons.specs import changed
+from sgmcmc_lab.samplers.spec import max_lanes
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS as OWN
 
 LIBRARY = load_all()
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lessons.evidence import evidence
-from lessons.measures import MEASURES
-from lessons.measures.base import OWN_RUN
-from samplers import SpecError
-from samplers.spec import RunSpec
+from sgmcmc_lab.lessons.evidence import evidence
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.lessons.measures.base import OWN_RUN
+from sgmcmc_lab.samplers import SpecError
+from sgmcmc_lab.samplers.spec import RunSpec
 from tests.helpers.statistics import critical
 
 

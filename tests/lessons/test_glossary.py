@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lessons.glossary import Term, found, glossary, used
-from lessons.library import COURSE, load_all
+from sgmcmc_lab.lessons.glossary import Term, found, glossary, used
+from sgmcmc_lab.lessons.library import COURSE, load_all
 
 LESSONS = [lesson for lesson in load_all().lessons.values() if (COURSE / lesson.file).is_file()]
 

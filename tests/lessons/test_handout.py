@@ -12,19 +12,19 @@ from xml.etree import ElementTree
 import pytest
 from latex2mathml.converter import convert
 
-import lessons
-from lessons import document, load_all, read
-from lessons import formulas as drawing
-from lessons.cli import main
-from lessons.document import prose_problem
-from lessons.formulas import mathml
-from lessons.glossary import glossary
-from lessons.handout import handout
-from lessons.headless import run_step
-from lessons.prose import formulas
-from lessons.scripts import policy
-from lessons.sweep import axis_of
-from samplers import RunSpec, SpecError, run
+from sgmcmc_lab import lessons
+from sgmcmc_lab.lessons import document, load_all, read
+from sgmcmc_lab.lessons import formulas as drawing
+from sgmcmc_lab.lessons.cli import main
+from sgmcmc_lab.lessons.document import prose_problem
+from sgmcmc_lab.lessons.formulas import mathml
+from sgmcmc_lab.lessons.glossary import glossary
+from sgmcmc_lab.lessons.handout import handout
+from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.lessons.prose import formulas
+from sgmcmc_lab.lessons.scripts import policy
+from sgmcmc_lab.lessons.sweep import axis_of
+from sgmcmc_lab.samplers import RunSpec, SpecError, run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "lessons" / "README.md").read_text(encoding="utf-8")
@@ -174,7 +174,7 @@ def test_a_lesson_is_one_file(lesson, outcomes):
 
 def test_a_sweep_of_two_axes_has_a_slider(lesson, outcomes):
     """Each stop has its own points, the lanes' means over seeds. Fails where all stops show the same."""
-    from lessons import figures
+    from sgmcmc_lab.lessons import figures
 
     figures.prepare("bokeh")
     step, table = lesson.steps[0], outcomes[1].table
@@ -249,7 +249,7 @@ def test_the_lines_of_the_docs_show_a_trace_in_a_notebook():
 
 
 def test_a_figure_of_a_trace_is_bounded_and_refused_in_a_sentence():
-    from lessons.figures import figure
+    from sgmcmc_lab.lessons.figures import figure
 
     traces = [run(RunSpec.of("gaussian", "exact", n_steps=50, seed=seed)) for seed in (1, 2)]
     for kind in ("marginal", "trace", "autocorrelation"):

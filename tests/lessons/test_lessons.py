@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lessons import LessonError, cli, document, load_all, measures, read
-from lessons.claims import judge
-from lessons.document import parse
-from lessons.evidence import evidence, measured
-from lessons.headless import live_result, run_step
-from lessons.lesson import Goal, Paper
-from lessons.library import COURSE, VARIABLE
-from lessons.live import number
-from lessons.measures import MEASURES
-from lessons.measures.base import DRAWS, FEWEST, MOMENTA, OWN_RUN, STATISTICS, Estimate, Measure
-from samplers import Choice, Experiment, RunSpec, SpecError, engine
-from samplers.models import METHODS, MODELS, Method, Model
-from samplers.models.run import start
-from samplers.parameters import Count, Real
+from sgmcmc_lab.lessons import LessonError, cli, document, load_all, measures, read
+from sgmcmc_lab.lessons.claims import judge
+from sgmcmc_lab.lessons.document import parse
+from sgmcmc_lab.lessons.evidence import evidence, measured
+from sgmcmc_lab.lessons.headless import live_result, run_step
+from sgmcmc_lab.lessons.lesson import Goal, Paper
+from sgmcmc_lab.lessons.library import COURSE, VARIABLE
+from sgmcmc_lab.lessons.live import number
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.lessons.measures.base import DRAWS, FEWEST, MOMENTA, OWN_RUN, STATISTICS, Estimate, Measure
+from sgmcmc_lab.samplers import Choice, Experiment, RunSpec, SpecError, engine
+from sgmcmc_lab.samplers.models import METHODS, MODELS, Method, Model
+from sgmcmc_lab.samplers.models.run import start
+from sgmcmc_lab.samplers.parameters import Count, Real
 from tests.helpers.statistics import critical
 
 LIBRARY = load_all()
@@ -224,8 +224,8 @@ def test_a_start_goes_on_until_another_target(tmp_path):
 
 def test_presets_are_lanes():
     """The preset's lane is the same recipe as the workbench makes of it."""
-    from samplers.kernels.recipe import parameters_of
-    from samplers.recipe.presets import preset
+    from sgmcmc_lab.samplers.kernels.recipe import parameters_of
+    from sgmcmc_lab.samplers.recipe.presets import preset
 
     step = LIBRARY.lessons["gamma"].steps[0]
     values = step.spec.lanes[1].sampler.values()
@@ -439,7 +439,7 @@ def test_every_measure_file_is_registered():
     """Fails for a file in ``lessons/measures`` whose measure no claim can name."""
     found = {}
     for module in pkgutil.iter_modules(measures.__path__):
-        for value in vars(importlib.import_module(f"lessons.measures.{module.name}")).values():
+        for value in vars(importlib.import_module(f"sgmcmc_lab.lessons.measures.{module.name}")).values():
             if isinstance(value, type) and issubclass(value, Measure) and "key" in vars(value):
                 found[value.key] = value
     assert found == dict(MEASURES)
@@ -780,7 +780,7 @@ def test_a_step_may_be_on_a_model_of_data(tmp_path, coins):
     seeds = run_step(first, seeds=3).results[0].by_seed
     assert len(set(seeds)) == 3
     assert seeds[0] == outcome.results[0].measured
-    from lessons.figures import write
+    from sgmcmc_lab.lessons.figures import write
 
     (picture,) = write(outcome, read(tmp_path / "lesson.md"), tmp_path)
     assert picture.name == "lesson-1-scores.png"

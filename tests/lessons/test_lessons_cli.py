@@ -16,18 +16,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lessons import load_all, read, sweep
-from lessons.claims import mean
-from lessons.cli import _tests_paper, main
-from lessons.headless import run_step
-from lessons.measures.base import Estimate
-from lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
-from samplers import RunSpec, engine
-from samplers.benchmarks import record
-from samplers.diagnostics import ks
+from sgmcmc_lab.lessons import load_all, read, sweep
+from sgmcmc_lab.lessons.claims import mean
+from sgmcmc_lab.lessons.cli import _tests_paper, main
+from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.lessons.measures.base import Estimate
+from sgmcmc_lab.lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
+from sgmcmc_lab.samplers import RunSpec, engine
+from sgmcmc_lab.samplers.benchmarks import record
+from sgmcmc_lab.samplers.diagnostics import ks
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "lessons"]
+COMMAND = [sys.executable, "-m", "sgmcmc_lab.lessons"]
 
 SWEEP = """+++
 title = "A sweep"
@@ -327,7 +327,7 @@ def test_the_digest_is_of_the_whole_code(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_bad_input_of_a_sweep(tmp_path, old, new, line, message):
-    from lessons import LessonError
+    from sgmcmc_lab.lessons import LessonError
 
     assert old in SWEEP
     path = tmp_path / "x.md"
@@ -492,7 +492,7 @@ def test_a_table_is_written_into_its_place(folder, tmp_path):
 )
 def test_the_results_are_those_of_all_lessons_at_full_length(arguments, says, capsys, monkeypatch):
     """Fails where a part of the course replaces the results of the whole, or a named file is forgotten."""
-    monkeypatch.setattr("lessons.cli.run_step", lambda *given, **named: pytest.fail("it runs"))
+    monkeypatch.setattr("sgmcmc_lab.lessons.cli.run_step", lambda *given, **named: pytest.fail("it runs"))
     assert main(arguments) == 2
     assert says in capsys.readouterr().err
 
@@ -533,7 +533,7 @@ def test_plots_are_pictures(folder, tmp_path):
     assert main(["langevin", "fig2", "--quick", "--plots", str(plots), "--results", str(tmp_path / "r")]) in (0, 1)
     files = {path.name for path in plots.glob("*.png")}
     assert files == {"langevin-1-joint.png", "langevin-2-marginal.png", "fig2-1-sweep.png"}
-    from lessons.figures import COLOURS
+    from sgmcmc_lab.lessons.figures import COLOURS
 
     for name in ("langevin-2-marginal.png", "fig2-1-sweep.png"):
         pixels = matplotlib.image.imread(plots / name)[..., :3]
@@ -574,8 +574,8 @@ lane1.sampler.accept = [true, false]
 def test_every_kind_of_figure(tmp_path, settings):
     """Fails where a figure of the registry is not drawn, or a lesson may name one that there is not."""
     matplotlib = pytest.importorskip("matplotlib")
-    from lessons import figures
-    from lessons.lesson import FIGURES
+    from sgmcmc_lab.lessons import figures
+    from sgmcmc_lab.lessons.lesson import FIGURES
 
     assert {*figures.OF_RUNS, figures.SWEEP} == set(FIGURES)
     path = tmp_path / "x.md"
@@ -686,7 +686,7 @@ def alive(psutil, pid):
 def test_workers_of_another_version_are_refused(step, monkeypatch):
     """Fails where a cluster with other code gives numbers: they would not be those of this machine."""
     distributed = pytest.importorskip("distributed")
-    from samplers import SpecError
+    from sgmcmc_lab.samplers import SpecError
 
     real = sweep.work
     monkeypatch.setattr(sweep, "work", lambda task, code: real(task, code + "x"))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lessons import papers
-from samplers import SpecError
-from samplers.models.factors import compare as factors
-from samplers.models.network import figures as network
-from samplers.models.spherical import compare as spherical
+from sgmcmc_lab.lessons import papers
+from sgmcmc_lab.samplers import SpecError
+from sgmcmc_lab.samplers.models.factors import compare as factors
+from sgmcmc_lab.samplers.models.network import figures as network
+from sgmcmc_lab.samplers.models.spherical import compare as spherical
 
 RNG = np.random.default_rng(1)
 N_SEEDS = 3

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.views import VIEWS
-from lessons.library import load_all
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.lessons.library import load_all
 from tests.helpers.seen import NAMED, SEEN, measured
 
 LESSONS = load_all().lessons

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from lessons import read
-from lessons.headless import run_step
-from lessons.lesson import ANSWER, MEASURE, WATCH
-from lessons.library import load_all
+from sgmcmc_lab.lessons import read
+from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.lessons.lesson import ANSWER, MEASURE, WATCH
+from sgmcmc_lab.lessons.library import load_all
 from tests.helpers.seen import SEEN, measured, named
 
 LESSONS = load_all().lessons

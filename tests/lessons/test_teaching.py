@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
-from lessons import load_all
-from lessons.claims import quantity
-from lessons.cli import main
-from lessons.evidence import evidence, measured
-from lessons.measures import MEASURES
-from lessons.paths import CoursePath, Lecture, Stop, paths
-from lessons.specs import changed, choice_data
-from samplers import Run
-from samplers.models.run import start
-from samplers.targets import TARGETS
+from sgmcmc_lab.lessons import load_all
+from sgmcmc_lab.lessons.claims import quantity
+from sgmcmc_lab.lessons.cli import main
+from sgmcmc_lab.lessons.evidence import evidence, measured
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.lessons.paths import CoursePath, Lecture, Stop, paths
+from sgmcmc_lab.lessons.specs import changed, choice_data
+from sgmcmc_lab.samplers import Run
+from sgmcmc_lab.samplers.models.run import start
+from sgmcmc_lab.samplers.targets import TARGETS
 
 LESSONS = load_all().lessons
 EXERCISES = {

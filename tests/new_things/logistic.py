@@ -6,9 +6,9 @@ from math import log
 import numpy as np
 from scipy import special
 
-from samplers.compile import jit
-from samplers.parameters import Real
-from samplers.targets.base import Array, Column, Target
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.base import Array, Column, Target
 
 
 @jit.potential

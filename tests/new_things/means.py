@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from app.views.base import View
-from app.views.theme import plot
+from sgmcmc_lab.app.views.base import View
+from sgmcmc_lab.app.views.theme import plot
 
 
 class Means(View):

@@ -4,10 +4,10 @@ from math import sqrt
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.gradients.base import Estimator
-from samplers.parameters import Real
-from samplers.requirements import KNOWN, NOISE
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.base import Estimator
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import KNOWN, NOISE
 
 
 @jit.estimate

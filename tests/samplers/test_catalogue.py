@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from samplers.cli import catalogue
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.models import METHODS, MODELS
-from samplers.models.topics.model import FIRST
-from samplers.parameters import declared
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.cli import catalogue
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.topics.model import FIRST
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.targets import TARGETS
 
 FILE = Path(__file__).with_name("catalogue.json")
 

@@ -16,23 +16,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lessons.cli import main as lessons_main
-from samplers import Experiment, RunSpec, engine, run
-from samplers.benchmarks import record
-from samplers.benchmarks.closed import ClosedReport
-from samplers.cli import catalogue, main
-from samplers.compile import jit
-from samplers.files import FileError
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.models import METHODS, MODELS
-from samplers.models.topics.corpus import read_path
-from samplers.parameters import SpecError, check_all, declared
-from samplers.targets import TARGETS
-from samplers.targets.linear_table import TableLinear
+from sgmcmc_lab.lessons.cli import main as lessons_main
+from sgmcmc_lab.samplers import Experiment, RunSpec, engine, run
+from sgmcmc_lab.samplers.benchmarks import record
+from sgmcmc_lab.samplers.benchmarks.closed import ClosedReport
+from sgmcmc_lab.samplers.cli import catalogue, main
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.topics.corpus import read_path
+from sgmcmc_lab.samplers.parameters import SpecError, check_all, declared
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.linear_table import TableLinear
 
 LISTED = {"targets": TARGETS, "samplers": SAMPLERS, "gradients": GRADIENTS, "models": MODELS, "methods": METHODS}
-COMMAND = [sys.executable, "-m", "samplers"]
+COMMAND = [sys.executable, "-m", "sgmcmc_lab.samplers"]
 ROOT = Path(__file__).parents[2]
 
 
@@ -161,8 +161,8 @@ below = 9
 ```
 """
 COLD = """
-from samplers.compile import jit
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets import TARGETS
 target = TARGETS["gaussian"]
 jit.prepare([target.potential, target.gradient])
 """
@@ -453,8 +453,10 @@ def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
 def test_a_benchmark_takes_no_option_of_another(options, says, capsys, monkeypatch):
     """Fails where another benchmark runs for minutes in place of the one that was meant."""
     for kind in ("classroom", "closed", "page"):
-        monkeypatch.setattr(f"samplers.benchmarks.{kind}.measure", lambda *given, **named: pytest.fail("it runs"))
-    monkeypatch.setattr("samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
+        monkeypatch.setattr(
+            f"sgmcmc_lab.samplers.benchmarks.{kind}.measure", lambda *given, **named: pytest.fail("it runs")
+        )
+    monkeypatch.setattr("sgmcmc_lab.samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
     assert main(["bench", *options]) == 2
     assert says in capsys.readouterr().err
 
@@ -474,7 +476,7 @@ def test_a_benchmark_keeps_its_figures(tmp_path, monkeypatch, capsys):
     record.write(tmp_path / "a.json", json.dumps({**other, "body": ["Read.", table]}))
     (tmp_path / "README.md").write_text(f"Before.\n\n{record.BEGIN}\n{record.END}\n", encoding="utf-8")
     monkeypatch.setattr(
-        "samplers.benchmarks.closed.measure", lambda pages, say: ClosedReport(pages, 100.0, 104.0, 0.25)
+        "sgmcmc_lab.samplers.benchmarks.closed.measure", lambda pages, say: ClosedReport(pages, 100.0, 104.0, 0.25)
     )
     assert main(["bench", "--closed", "30", "--table"]) == 0
     kept = json.loads((tmp_path / "bench-closed-30.json").read_text(encoding="utf-8"))
@@ -494,7 +496,7 @@ def test_a_benchmark_keeps_its_figures(tmp_path, monkeypatch, capsys):
 
 def test_a_folder_that_takes_no_figures_is_said_before_they_are_measured(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(record, "FOLDER", tmp_path / "gone")
-    monkeypatch.setattr("samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
+    monkeypatch.setattr("sgmcmc_lab.samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
     assert main(["bench", "--table"]) == 2
     assert "is not there, or cannot be written to" in capsys.readouterr().err
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from samplers import RunSpec, engine, stored_files
-from samplers.compile import cache, jit
-from samplers.expressions import compiler
+from sgmcmc_lab.samplers import RunSpec, engine, stored_files
+from sgmcmc_lab.samplers.compile import cache, jit
+from sgmcmc_lab.samplers.expressions import compiler
 
 ROOT = Path(__file__).parents[2]
 
@@ -372,7 +372,7 @@ DRAWS = """
 import sys
 {before}
 from numba.core import event
-from samplers import RunSpec, run
+from sgmcmc_lab.samplers import RunSpec, run
 with event.install_recorder("numba:compile") as events:
     draws = run(RunSpec.of("gaussian", "sgld", n_steps=20, n_chains=2, seed=1)).draws
 print(draws.tobytes().hex(), sum(one.is_start for _, one in events.buffer))
@@ -389,8 +389,8 @@ numba.core.registry.CPUDispatcher.__setattr__ = numba.core.codegen.JITCodeLibrar
 """
 SMALL_FILES = """
 import resource
-from samplers.compile import jit
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets import TARGETS
 resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))
 target = TARGETS["gaussian"]
 jit.prepare([target.potential, target.gradient])

@@ -11,16 +11,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from samplers import engine, kernels
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS, Sampler
-from samplers.kernels.recipe import parameters_of
-from samplers.parameters import Count, CountVector, Flag, Option, SpecError, declared
-from samplers.recipe.presets import PRESETS
-from samplers.running_statistics import HISTORY, LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, WATCHED, bin_edges
-from samplers.spec import Change, Choice, Experiment, RunSpec
-from samplers.targets import TARGETS
-from samplers.targets.own import Table, keep
+from sgmcmc_lab.samplers import engine, kernels
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS, Sampler
+from sgmcmc_lab.samplers.kernels.recipe import parameters_of
+from sgmcmc_lab.samplers.parameters import Count, CountVector, Flag, Option, SpecError, declared
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.running_statistics import (
+    HISTORY,
+    LAG_RATIO,
+    N_BINS,
+    N_JOINT,
+    N_LAGS,
+    N_LEVELS,
+    TAIL,
+    WATCHED,
+    bin_edges,
+)
+from sgmcmc_lab.samplers.spec import Change, Choice, Experiment, RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.own import Table, keep
 from tests.helpers.checks_samplers import OFFERED, SMALL, check_card, small_tables, soon_known
 from tests.helpers.statistics import put_sampler
 
@@ -535,8 +545,8 @@ def test_ten_thousand_chains():
 
 FIRST_IN_A_PROCESS = """
 from numba import types
-from samplers import Run, RunSpec, engine
-from samplers.compile import jit
+from sgmcmc_lab.samplers import Run, RunSpec, engine
+from sgmcmc_lab.samplers.compile import jit
 {fault}
 Run(RunSpec.of("gaussian", "sgld", n_steps=100)).advance(100)
 (signature,) = engine.advance_all.signatures
@@ -661,7 +671,7 @@ def test_every_sampler_file_is_registered():
     """Fails for a file in ``samplers/kernels`` whose sampler no menu shows."""
     found = {}
     for module in pkgutil.iter_modules(kernels.__path__):
-        for value in vars(importlib.import_module(f"samplers.kernels.{module.name}")).values():
+        for value in vars(importlib.import_module(f"sgmcmc_lab.samplers.kernels.{module.name}")).values():
             if isinstance(value, type) and issubclass(value, Sampler) and "key" in vars(value):
                 found[value.key] = value
     assert found == dict(SAMPLERS)

@@ -9,14 +9,14 @@ from math import exp
 import numpy as np
 import pytest
 
-from samplers import engine
-from samplers.compile import jit
-from samplers.kernels import SAMPLERS
-from samplers.kernels.rwm import RWM
-from samplers.spec import RunSpec
-from samplers.step_terms import Play, TooLongError
-from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.kernels.rwm import RWM
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.step_terms import Play, TooLongError
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
 from tests.helpers.checks_samplers import FEW_DATA, OFFERED
 from tests.helpers.statistics import put_sampler
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator
 
-from samplers import engine
-from samplers.compile import jit
-from samplers.kernels import SAMPLERS
-from samplers.models import METHODS, Method
-from samplers.models.network import model as network_model
-from samplers.models.run import ModelChain
-from samplers.models.topics.method import TopicMethod
-from samplers.spec import RunSpec, samplers_of
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.models import METHODS, Method
+from sgmcmc_lab.samplers.models.network import model as network_model
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.topics.method import TopicMethod
+from sgmcmc_lab.samplers.spec import RunSpec, samplers_of
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.checks_methods import check_step, missing, small_model, step_error
 from tests.helpers.checks_samplers import reference_draws
 from tests.helpers.checks_targets import check_textbook_draw, draw_error

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from samplers.interrupts import interruptible
+from sgmcmc_lab.samplers.interrupts import interruptible
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
 
@@ -46,7 +46,5 @@ def test_an_interrupt_is_reported_as_one(within, interrupted, raised):
 def test_a_process_that_ignores_interrupts_goes_on_ignoring_them():
     """As one behind ``nohup`` does. Fails where the context hears them in every process."""
     code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    code += (
-        "from samplers.interrupts import interruptible\nwith interruptible():\n    signal.raise_signal(signal.SIGINT)"
-    )
+    code += "from sgmcmc_lab.samplers.interrupts import interruptible\nwith interruptible():\n    signal.raise_signal(signal.SIGINT)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

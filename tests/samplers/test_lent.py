@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 LOOK = types.void(jit.lent_cube, jit.lent_vector)
 

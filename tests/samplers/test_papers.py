@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from samplers import engine
-from samplers.diagnostics import ks
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.diagnostics import ks
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.chain_laws import cir_law, repeated_moves
 from tests.helpers.statistics import batch_mean_and_error, critical, exact_start, mean_and_error
 

@@ -6,11 +6,11 @@ import copy
 import numpy as np
 import pytest
 
-from samplers import engine
-from samplers.kernels import SAMPLERS
-from samplers.spec import RunSpec
-from samplers.step_terms import Play, TooLongError, take_apart
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.step_terms import Play, TooLongError, take_apart
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.checks_samplers import riemannian
 
 WITH_ALL_PARTS = {

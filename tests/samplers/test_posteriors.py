@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from samplers import Experiment, Run
-from samplers.targets.curve_network import LOOKED_AT, CurveNetwork, _curves
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.targets.curve_network import LOOKED_AT, CurveNetwork, _curves
 
 
 def run_of(target, sampler, gradient, n_chains, burn_in, n_steps, seed=3):
@@ -22,7 +22,7 @@ def part(key, **params):
 
 def right_of_zero(run):
     """P(θ₂ > 0) from the histogram, and the quadrature's; no edge need be at 0: both have the same bins."""
-    from samplers.running_statistics import bin_edges
+    from sgmcmc_lab.samplers.running_statistics import bin_edges
 
     column = run.target.columns[1]
     above = bin_edges(column)[:-1] >= 0

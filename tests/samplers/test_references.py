@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from samplers.engine import Run
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.kernels.base import Sampler
-from samplers.models import METHODS
-from samplers.parameters import Count, declared
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.parameters import Count, declared
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.checks_samplers import FEW_DATA, N_COMPARED, OFFERED, draw_for_draw, period_of
 
 PREFIX = "textbook"
@@ -157,7 +157,11 @@ def test_there_are_references_of_everything():
     names = set(REFERENCES)
     for one in ("BAOAB.textbook_step", "MinibatchSVRG.textbook_gradients", "SphericalVariational.textbook_step"):
         assert one in names
-    for one in ("samplers.textbook.aboba", "samplers.models.spherical.textbook.variational", "SGLD.textbook_step move"):
+    for one in (
+        "sgmcmc_lab.samplers.textbook.aboba",
+        "sgmcmc_lab.samplers.models.spherical.textbook.variational",
+        "SGLD.textbook_step move",
+    ):
         assert one in names
     assert len(names) > 150
 
@@ -196,7 +200,7 @@ def borrowed_helper():
     return 1.0
 
 
-borrowed_helper.__module__ = "samplers.kernels.planted"
+borrowed_helper.__module__ = "sgmcmc_lab.samplers.kernels.planted"
 
 
 @pytest.mark.parametrize("name", ["textbook_first", "textbook_second", "textbook_third", "textbook_fourth"])

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from samplers import engine
-from samplers.choices import MAX_JSON, MAX_QUERY
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS, Sampler
-from samplers.kernels.recipe import parameters_of
-from samplers.parameters import SpecError, declared
-from samplers.recipe.presets import PRESETS
-from samplers.spec import Experiment, RunSpec, Settings, max_lanes
-from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD, POSITIVE
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.choices import MAX_JSON, MAX_QUERY
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS, Sampler
+from sgmcmc_lab.samplers.kernels.recipe import parameters_of
+from sgmcmc_lab.samplers.parameters import SpecError, declared
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.spec import Experiment, RunSpec, Settings, max_lanes
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE
 from tests.helpers.checks_samplers import OFFERED
 from tests.helpers.strategies import params_of
 

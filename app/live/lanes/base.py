@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from app.state import AppState
-from app.views.base import FRESH, CurvePoint, Frame, LaneFrame, Position
-from samplers import Change, Experiment
-from samplers.files import EndedError
-from samplers.running_statistics import TAIL
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.base import FRESH, CurvePoint, Frame, LaneFrame, Position
+from sgmcmc_lab.samplers import Change, Experiment
+from sgmcmc_lab.samplers.files import EndedError
+from sgmcmc_lab.samplers.running_statistics import TAIL
 
 WORK_SECONDS = 0.04
 """Lanes move for so long between two frames; a single step that takes longer is made all the same."""

@@ -3,19 +3,19 @@
 import time
 from collections import deque
 
-from app.live.lanes.base import WORK_SECONDS, Lanes, Progress, Record
-from app.live.loop import recent_rate, with_rates
-from app.state import AppState
-from app.views.base import CurvePoint, Frame, Position, Scene
-from app.views.recipes import layouts_of
-from samplers import Change, Experiment, Lane, Run
-from samplers.compile import jit
-from samplers.diagnostics import agreement, divergence, ks
-from samplers.kernels import SAMPLERS
-from samplers.kernels.base import KEPT
-from samplers.models.run import needed
-from samplers.spec import make_gradient, make_sampler
-from samplers.targets.base import SIMPLEX, Target
+from sgmcmc_lab.app.live.lanes.base import WORK_SECONDS, Lanes, Progress, Record
+from sgmcmc_lab.app.live.loop import recent_rate, with_rates
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.base import CurvePoint, Frame, Position, Scene
+from sgmcmc_lab.app.views.recipes import layouts_of
+from sgmcmc_lab.samplers import Change, Experiment, Lane, Run
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.diagnostics import agreement, divergence, ks
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.kernels.base import KEPT
+from sgmcmc_lab.samplers.models.run import needed
+from sgmcmc_lab.samplers.spec import make_gradient, make_sampler
+from sgmcmc_lab.samplers.targets.base import SIMPLEX, Target
 
 CHUNK_SECONDS = 0.004
 """The engine comes back this often, so that sessions take turns."""

@@ -5,17 +5,17 @@ from collections import OrderedDict, deque
 from dataclasses import replace
 from typing import Any
 
-from app.live.lanes.base import WORK_SECONDS, Lanes, Progress, Record
-from app.live.loop import recent_rate, short, with_rates
-from app.page.upload import Upload
-from app.state import AppState
-from app.views import VIEWS, fitting
-from app.views.base import Frame, LaneFrame, Position, Scene
-from samplers import Experiment
-from samplers.choices import Choice
-from samplers.compile import jit
-from samplers.models import Model
-from samplers.models.run import ModelChain, ModelRun, needed
+from sgmcmc_lab.app.live.lanes.base import WORK_SECONDS, Lanes, Progress, Record
+from sgmcmc_lab.app.live.loop import recent_rate, short, with_rates
+from sgmcmc_lab.app.page.upload import Upload
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.base import Frame, LaneFrame, Position, Scene
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.choices import Choice
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models import Model
+from sgmcmc_lab.samplers.models.run import ModelChain, ModelRun, needed
 
 KEPT_MODELS = 4
 """Built-in data sets that stay loaded for the next page."""

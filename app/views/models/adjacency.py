@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import Label, LinearColorMapper
 
-from app.views.base import Array, Data, Frame, View
-from app.views.planes import LiveImage
-from app.views.theme import even_plot
+from sgmcmc_lab.app.views.base import Array, Data, Frame, View
+from sgmcmc_lab.app.views.planes import LiveImage
+from sgmcmc_lab.app.views.theme import even_plot
 
 GAP = 1.06
 """Where the second square begins; the first is of side 1."""

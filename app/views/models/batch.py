@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker
 
-from app.views.base import BATCH_SIZES, Data, Frame, LaneFrame, View
-from app.views.theme import plot
+from sgmcmc_lab.app.views.base import BATCH_SIZES, Data, Frame, LaneFrame, View
+from sgmcmc_lab.app.views.theme import plot
 
 FIRST_ENDS = (1e2, 1e4)
 HARDLY = 1.25

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import SAID, Array, Data, Frame, View
-from app.views.models.marks import group_colour
-from app.views.theme import plot
-from samplers.models.agreement import adjusted_rand, purity
+from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame, View
+from sgmcmc_lab.app.views.models.marks import group_colour
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers.models.agreement import adjusted_rand, purity
 
 MAX_POINTS = 2000
 """In the picture; of more, some at random."""

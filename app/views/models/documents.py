@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import SAID, Array, Data, Frame, View
-from app.views.models.marks import group_colour, shortened, text_of
-from app.views.theme import plot
+from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame, View
+from sgmcmc_lab.app.views.models.marks import group_colour, shortened, text_of
+from sgmcmc_lab.app.views.theme import plot
 
 SHOWN = 8
 """Documents in the picture."""

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from app.views.base import BOUND, Data, Frame, View
-from app.views.models.marks import method_labels
-from app.views.theme import DASHES, plot
+from sgmcmc_lab.app.views.base import BOUND, Data, Frame, View
+from sgmcmc_lab.app.views.models.marks import method_labels
+from sgmcmc_lab.app.views.theme import DASHES, plot
 
 
 class Elbo(View):

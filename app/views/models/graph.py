@@ -7,12 +7,12 @@ import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
 from scipy.optimize import linear_sum_assignment
 
-from app.views.base import Array, Data, Feed, Frame, View
-from app.views.models.adjacency import sampled
-from app.views.models.marks import group_colour, shortened
-from app.views.theme import plot
-from samplers.models import Model
-from samplers.models.agreement import table
+from sgmcmc_lab.app.views.base import Array, Data, Feed, Frame, View
+from sgmcmc_lab.app.views.models.adjacency import sampled
+from sgmcmc_lab.app.views.models.marks import group_colour, shortened
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers.models import Model
+from sgmcmc_lab.samplers.models.agreement import table
 
 NAMED = 40
 """The names of so many nodes have room in the picture; of more, they show when the pointer is on a node."""

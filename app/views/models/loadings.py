@@ -6,10 +6,10 @@ import numpy as np
 from bokeh.models import FixedTicker, Label, LinearColorMapper
 from scipy.optimize import linear_sum_assignment
 
-from app.views.base import SAID, Array, Data, Frame, View
-from app.views.planes import LiveImage, signed
-from app.views.theme import plot
-from samplers.models.factors.amari import amari
+from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame, View
+from sgmcmc_lab.app.views.planes import LiveImage, signed
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers.models.factors.amari import amari
 
 GAP = 2.0
 """Rows between the known loadings and those that are found; the labels of the two lie there."""

@@ -6,7 +6,7 @@ from typing import Any
 from bokeh.models import CustomJSTransform, Label, LinearColorMapper
 from bokeh.palettes import Category20_20
 
-from app.views.base import View
+from sgmcmc_lab.app.views.base import View
 
 # The strong ones first, then their pale twins.
 PALETTE = (*Category20_20[0::2], *Category20_20[1::2])

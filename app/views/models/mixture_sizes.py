@@ -1,8 +1,8 @@
 """The sizes of the clusters of documents of every method, and their sticks."""
 
-from app.views.base import Frame
-from app.views.models.cluster_sizes import ClusterSizes
-from samplers.models.agreement import adjusted_rand
+from sgmcmc_lab.app.views.base import Frame
+from sgmcmc_lab.app.views.models.cluster_sizes import ClusterSizes
+from sgmcmc_lab.samplers.models.agreement import adjusted_rand
 
 
 class MixtureSizes(ClusterSizes):

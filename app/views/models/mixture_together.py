@@ -1,6 +1,6 @@
 """Which documents are in one cluster, and how often."""
 
-from app.views.models.together import Together
+from sgmcmc_lab.app.views.models.together import Together
 
 
 class MixtureTogether(Together):

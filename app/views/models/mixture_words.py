@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from app.views.base import SAID, Data, Frame
-from app.views.models.words import Words
+from sgmcmc_lab.app.views.base import SAID, Data, Frame
+from sgmcmc_lab.app.views.models.words import Words
 
 
 class MixtureWords(Words):

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker, Span
 
-from app.views.base import SAID, Array, Data, Frame, Scene, View
-from app.views.models.marks import PALETTE, shortened, text_of
-from app.views.theme import plot
-from samplers import Experiment
-from samplers.models.sparse import Sparse
-from samplers.models.sparse.paths import Point, Posterior
-from samplers.parameters import declared
+from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame, Scene, View
+from sgmcmc_lab.app.views.models.marks import PALETTE, shortened, text_of
+from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.models.sparse import Sparse
+from sgmcmc_lab.samplers.models.sparse.paths import Point, Posterior
+from sgmcmc_lab.samplers.parameters import declared
 
 SHOWN = 10
 """Of more coefficients the first ones are drawn."""

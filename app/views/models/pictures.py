@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from bokeh.models import LinearColorMapper
 
-from app.views.base import Array, Data, Frame, View
-from app.views.models.adjacency import shades
-from app.views.planes import LiveImage
-from app.views.theme import even_plot
-from samplers import Experiment
+from sgmcmc_lab.app.views.base import Array, Data, Frame, View
+from sgmcmc_lab.app.views.models.adjacency import shades
+from sgmcmc_lab.app.views.planes import LiveImage
+from sgmcmc_lab.app.views.theme import even_plot
+from sgmcmc_lab.samplers import Experiment
 
 COLUMNS = 5
 SHOWN = 20

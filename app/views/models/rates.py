@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker
 
-from app.views.base import Data, Frame, View
-from app.views.models.marks import method_labels
-from app.views.scales import Scale
-from app.views.theme import DASHES, plot
+from sgmcmc_lab.app.views.base import Data, Frame, View
+from sgmcmc_lab.app.views.models.marks import method_labels
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.app.views.theme import DASHES, plot
 
 LOWEST, HIGHEST = -12.0, 4.0
 """The ends of the axis of log₁₀; what is beyond lies there."""

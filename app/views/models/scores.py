@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker, VSpan
 
-from app.views.base import SCORES, Array, Data, Frame, LaneFrame, Position, View
-from app.views.models.batch import chooses
-from app.views.models.marks import method_labels
-from app.views.theme import DASHES, plot
-from samplers import Experiment
-from samplers.models import MODELS, Model
-from samplers.models.run import Score
+from sgmcmc_lab.app.views.base import SCORES, Array, Data, Frame, LaneFrame, Position, View
+from sgmcmc_lab.app.views.models.batch import chooses
+from sgmcmc_lab.app.views.models.marks import method_labels
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.models import MODELS, Model
+from sgmcmc_lab.samplers.models.run import Score
 
 
 def curve(lane: LaneFrame, axis: str) -> tuple[Array, Array, Array, Array]:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource
 
-from app.views.base import SAID, Array, Data, Frame
-from app.views.globe import BEHIND, FRONT, Globe, Layer, columns
-from app.views.models.marks import group_colour
-from samplers import Experiment
+from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame
+from sgmcmc_lab.app.views.globe import BEHIND, FRONT, Globe, Layer, columns
+from sgmcmc_lab.app.views.models.marks import group_colour
+from sgmcmc_lab.samplers import Experiment
 
 WIDTH = 40.0
 """The concentration of the spot that a document makes in the globe's shade."""

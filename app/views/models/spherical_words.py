@@ -1,6 +1,6 @@
 """The topics on a sphere as their top words."""
 
-from app.views.models.words import Words
+from sgmcmc_lab.app.views.models.words import Words
 
 
 class SphericalWords(Words):

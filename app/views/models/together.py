@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import LinearColorMapper
 
-from app.views.base import Data, Frame, View
-from app.views.models.adjacency import shades
-from app.views.planes import LiveImage
-from app.views.theme import even_plot
+from sgmcmc_lab.app.views.base import Data, Frame, View
+from sgmcmc_lab.app.views.models.adjacency import shades
+from sgmcmc_lab.app.views.planes import LiveImage
+from sgmcmc_lab.app.views.theme import even_plot
 
 
 class Together(View):

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker
 
-from app.views.base import SAID, Data, Frame, View
-from app.views.models.marks import group_colour
-from app.views.scales import Scale
-from app.views.theme import plot
+from sgmcmc_lab.app.views.base import SAID, Data, Frame, View
+from sgmcmc_lab.app.views.models.marks import group_colour
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.app.views.theme import plot
 
 LOWEST, HIGHEST = -12.0, 2.0
 """The ends of the axis of log₁₀; smaller weights lie at its lower end."""

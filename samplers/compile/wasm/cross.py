@@ -102,8 +102,8 @@ def main() -> None:
     llvm.initialize_all_asmprinters()
     cpu.CPUContext = Context
     # Every function that a live page calls is declared where it is imported.
-    from samplers.compile import jit
-    from samplers.compile.wasm import description  # noqa: F401
+    from sgmcmc_lab.samplers.compile import jit
+    from sgmcmc_lab.samplers.compile.wasm import description  # noqa: F401
 
     functions = {jit.name_of(function): function for function in jit.declared()}
     for name in sys.stdin.read().split():

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from samplers.compile.wasm.objects import objects
+from sgmcmc_lab.samplers.compile.wasm.objects import objects
 
 RUNTIME = Path(__file__).with_name("runtime.c")
 EXPORTS = ("malloc", "free", "seeded", "spawned", "generator_functions")

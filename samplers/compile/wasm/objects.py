@@ -13,8 +13,8 @@ from typing import Any
 import llvmlite
 import numba
 
-from samplers import stored_files
-from samplers.compile import jit
+from sgmcmc_lab.samplers import stored_files
+from sgmcmc_lab.samplers.compile import jit
 
 CROSS = Path(__file__).with_name("cross.py")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import param
 
-from samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
+from sgmcmc_lab.samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
 
 STOPS = 17
 """Stops on the slider of a parameter that the description does not contain; its present value is one more."""

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.models.average import LaterLogAverage
-from samplers.models.base import Method, Snapshot
-from samplers.models.clusters.model import Clusters, expected
-from samplers.models.clusters.normal import DRAWN, sums_of
-from samplers.parameters import Count
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.average import LaterLogAverage
+from sgmcmc_lab.samplers.models.base import Method, Snapshot
+from sgmcmc_lab.samplers.models.clusters.model import Clusters, expected
+from sgmcmc_lab.samplers.models.clusters.normal import DRAWN, sums_of
+from sgmcmc_lab.samplers.parameters import Count
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 @dataclass

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
-from samplers.file_format import GUESSED, Format
-from samplers.files import Tell, untold
-from samplers.models.base import UPLOADED, Model
-from samplers.models.clusters.points import BUILT_IN, MAX_POINTS, Points, read
-from samplers.parameters import Count, Option, Real, SpecError
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.file_format import GUESSED, Format
+from sgmcmc_lab.samplers.files import Tell, untold
+from sgmcmc_lab.samplers.models.base import UPLOADED, Model
+from sgmcmc_lab.samplers.models.clusters.points import BUILT_IN, MAX_POINTS, Points, read
+from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.targets.base import Array
 
 TOGETHER = 60
 """Points whose co-clustering is counted: of more, the count would take longer than a small minibatch."""

@@ -9,7 +9,7 @@ from math import exp, inf, lgamma, log, log1p, pi, sqrt
 
 import numpy as np
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 KNOWN = 6
 """What is known of a cluster: n, s₁, s₂, q₁₁, q₁₂, q₂₂."""

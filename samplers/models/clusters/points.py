@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.file_format import GROUPS, GUESSED, Format, Sheet, Taken, titles_of_numbers
-from samplers.files import FileError, quoted, reading
-from samplers.targets.base import Array
-from samplers.targets.own import MAX_NAME, MAX_SIZE, check_varies, complete_rows, names_of, one_file
-from samplers.targets.tables import table
+from sgmcmc_lab.samplers.file_format import GROUPS, GUESSED, Format, Sheet, Taken, titles_of_numbers
+from sgmcmc_lab.samplers.files import FileError, quoted, reading
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.own import MAX_NAME, MAX_SIZE, check_varies, complete_rows, names_of, one_file
+from sgmcmc_lab.samplers.targets.tables import table
 
 MAX_POINTS = 20_000
 """With so many a sweep over all of them takes some hundredths of a second a cluster."""

@@ -18,17 +18,17 @@ from numpy.random import SFC64, Generator, SeedSequence
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from samplers.compile import jit
-from samplers.models.agreement import Labels, adjusted_rand, purity
-from samplers.models.batch_size import block_length, sizes_to_try, tau_int
-from samplers.models.clusters.collapsed_gibbs import CollapsedGibbs
-from samplers.models.clusters.method import ClusterMethod
-from samplers.models.clusters.minibatch_gibbs import MinibatchGibbs
-from samplers.models.clusters.model import Clusters
-from samplers.models.clusters.slice_gibbs import SliceGibbs
-from samplers.models.run import ModelChain
-from samplers.models.trials import Trials, rhat
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.agreement import Labels, adjusted_rand, purity
+from sgmcmc_lab.samplers.models.batch_size import block_length, sizes_to_try, tau_int
+from sgmcmc_lab.samplers.models.clusters.collapsed_gibbs import CollapsedGibbs
+from sgmcmc_lab.samplers.models.clusters.method import ClusterMethod
+from sgmcmc_lab.samplers.models.clusters.minibatch_gibbs import MinibatchGibbs
+from sgmcmc_lab.samplers.models.clusters.model import Clusters
+from sgmcmc_lab.samplers.models.clusters.slice_gibbs import SliceGibbs
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.trials import Trials, rhat
+from sgmcmc_lab.samplers.targets.base import Array
 
 SEEDS, SWEEPS, TRIAL = 5, 200, 4000
 """Chains of each method, sweeps of collapsed Gibbs that they take as long as, and sweeps with all points that the trial

@@ -6,13 +6,13 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers.compile import jit
-from samplers.models.base import Snapshot
-from samplers.models.clusters import normal, textbook
-from samplers.models.clusters.method import ClusterMethod, State
-from samplers.models.clusters.model import Clusters
-from samplers.models.clusters.split_merge import split_or_merge
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.models.clusters import normal, textbook
+from sgmcmc_lab.samplers.models.clusters.method import ClusterMethod, State
+from sgmcmc_lab.samplers.models.clusters.model import Clusters
+from sgmcmc_lab.samplers.models.clusters.split_merge import split_or_merge
+from sgmcmc_lab.samplers.targets.base import Array
 
 MAX_STICKS = 2000
 """A step that needs more ends the run. With α = 10 about α log(1/u*) = 140 sticks leave less than a u* of 1e-6."""

@@ -8,8 +8,8 @@ from math import exp, lgamma, log, log1p
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.models.clusters.normal import KNOWN, NEXT, add, log_evidence, next_log_density, predict
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.clusters.normal import KNOWN, NEXT, add, log_evidence, next_log_density, predict
 
 
 @jit.helper

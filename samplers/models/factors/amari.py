@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 def amari(found: Array, known: Array) -> float:

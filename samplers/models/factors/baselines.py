@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from samplers.models.factors.amari import amari
-from samplers.models.factors.model import Factors
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.factors.amari import amari
+from sgmcmc_lab.samplers.models.factors.model import Factors
+from sgmcmc_lab.samplers.targets.base import Array
 
 PENALTIES = 0.03, 0.1, 0.3, 1.0
 """What sparse PCA's penalty is tried at, times √N."""

@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 from numpy.random import SFC64, Generator
 
-from samplers.files import FileError, read_file
-from samplers.models import METHODS
-from samplers.models.base import UPLOADED
-from samplers.models.factors.amari import amari
-from samplers.models.factors.baselines import empirical, sparse_pca, sparse_pca_covariance
-from samplers.models.factors.data import BUILT_IN, MADE_FACTORS, Rows, read
-from samplers.models.factors.model import Factors
-from samplers.models.run import ModelChain
-from samplers.parameters import SpecError
-from samplers.targets.base import Array
-from samplers.targets.own import MAX_BYTES
+from sgmcmc_lab.samplers.files import FileError, read_file
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.base import UPLOADED
+from sgmcmc_lab.samplers.models.factors.amari import amari
+from sgmcmc_lab.samplers.models.factors.baselines import empirical, sparse_pca, sparse_pca_covariance
+from sgmcmc_lab.samplers.models.factors.data import BUILT_IN, MADE_FACTORS, Rows, read
+from sgmcmc_lab.samplers.models.factors.model import Factors
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.own import MAX_BYTES
 
 SEEDS, STEPS = 5, 1000
 MADE_ROWS = 10, 20, 100, 1000, 10_000

@@ -7,10 +7,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.random import SFC64, Generator
 
-from samplers.file_format import GUESSED, Format, Taken
-from samplers.models.clusters import points
-from samplers.targets.base import Array
-from samplers.targets.tables import table
+from sgmcmc_lab.samplers.file_format import GUESSED, Format, Taken
+from sgmcmc_lab.samplers.models.clusters import points
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.tables import table
 
 MADE_COLUMNS, MADE_FACTORS, MADE_NOISE = 50, 10, 0.1
 """D, K and σ² of the made-up data (Knowles 2015, section 4.2)."""

@@ -8,12 +8,12 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.models.average import LaterAverage
-from samplers.models.factors.method import FactorsMethod, Found
-from samplers.models.factors.model import Factors
-from samplers.parameters import Count
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.average import LaterAverage
+from sgmcmc_lab.samplers.models.factors.method import FactorsMethod, Found
+from sgmcmc_lab.samplers.models.factors.model import Factors
+from sgmcmc_lab.samplers.parameters import Count
+from sgmcmc_lab.samplers.targets.base import Array
 
 SLOTS = 100
 """The most factors. The prior is the process given that there are no more: with many columns it has a few."""

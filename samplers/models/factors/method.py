@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from samplers.models.base import Method, Snapshot
-from samplers.models.factors.model import Factors
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.base import Method, Snapshot
+from sgmcmc_lab.samplers.models.factors.model import Factors
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 class Found(NamedTuple):

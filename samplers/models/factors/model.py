@@ -8,12 +8,12 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy import special
 
-from samplers.file_format import GUESSED, Format
-from samplers.files import Tell, untold
-from samplers.models.base import UPLOADED, Model
-from samplers.models.factors.data import BUILT_IN, MADE_NOISE, Rows, made, read
-from samplers.parameters import Count, Option, Real, SpecError
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.file_format import GUESSED, Format
+from sgmcmc_lab.samplers.files import Tell, untold
+from sgmcmc_lab.samplers.models.base import UPLOADED, Model
+from sgmcmc_lab.samplers.models.factors.data import BUILT_IN, MADE_NOISE, Rows, made, read
+from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.targets.base import Array
 
 FIXED = 0.1, 1.0
 """Shape and rate of the fixed prior of a loading (Knowles 2015, section 4.2, leaves it open)."""

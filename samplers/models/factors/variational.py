@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from samplers.models.base import Snapshot
-from samplers.models.factors.method import FactorsMethod, Found
-from samplers.models.factors.model import Factors
-from samplers.models.variational.gamma import GammaAscent, GammaState, around, draw
-from samplers.models.variational.norm import NormAscent, NormState, log_positive
-from samplers.models.variational.positive import softplus, trace
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.models.factors.method import FactorsMethod, Found
+from sgmcmc_lab.samplers.models.factors.model import Factors
+from sgmcmc_lab.samplers.models.variational.gamma import GammaAscent, GammaState, around, draw
+from sgmcmc_lab.samplers.models.variational.norm import NormAscent, NormState, log_positive
+from sgmcmc_lab.samplers.models.variational.positive import softplus, trace
+from sgmcmc_lab.samplers.targets.base import Array
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()

@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp
 
-from samplers.files import read_file
-from samplers.models import METHODS
-from samplers.models.mixture.data import Documents, read
-from samplers.models.mixture.method import StochasticMixture
-from samplers.models.mixture.model import Mixture
-from samplers.models.mixture.scir import MixtureSCIR
-from samplers.models.mixture.sgrld import MixtureSGRLD
-from samplers.models.run import ModelChain, start
-from samplers.models.topics.corpus import MAX_BYTES, Corpus
-from samplers.parameters import SpecError, Value
-from samplers.spec import Experiment
+from sgmcmc_lab.samplers.files import read_file
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.mixture.data import Documents, read
+from sgmcmc_lab.samplers.models.mixture.method import StochasticMixture
+from sgmcmc_lab.samplers.models.mixture.model import Mixture
+from sgmcmc_lab.samplers.models.mixture.scir import MixtureSCIR
+from sgmcmc_lab.samplers.models.mixture.sgrld import MixtureSGRLD
+from sgmcmc_lab.samplers.models.run import ModelChain, start
+from sgmcmc_lab.samplers.models.topics.corpus import MAX_BYTES, Corpus
+from sgmcmc_lab.samplers.parameters import SpecError, Value
+from sgmcmc_lab.samplers.spec import Experiment
 
 Array = NDArray[np.float64]
 Params = dict[str, Value]

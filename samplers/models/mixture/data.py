@@ -15,9 +15,9 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.file_format import GUESSED, Format, Taken, counted, taken_text
-from samplers.files import FileError, Tell, decode, lines_of, quoted, reading, short_name, untold
-from samplers.models.topics.corpus import (
+from sgmcmc_lab.samplers.file_format import GUESSED, Format, Taken, counted, taken_text
+from sgmcmc_lab.samplers.files import FileError, Tell, decode, lines_of, quoted, reading, short_name, untold
+from sgmcmc_lab.samplers.models.topics.corpus import (
     MAX_BYTES,
     MAX_DOCUMENTS,
     MAX_TOKENS,

@@ -1,7 +1,7 @@
 """The full slice sampler for clusters of documents: the reference."""
 
-from samplers.compile import jit
-from samplers.models.mixture.method import MOVE, TINY, MixtureMethod
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.mixture.method import MOVE, TINY, MixtureMethod
 
 
 @jit.loop(MOVE)

@@ -16,16 +16,16 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.models.average import LaterLogAverage
-from samplers.models.base import Method, Snapshot
-from samplers.models.clusters.normal import count_together, pick
-from samplers.models.mixture import textbook
-from samplers.models.mixture.model import Mixture
-from samplers.models.topics.local import ids
-from samplers.models.topics.method import N_TOP, top
-from samplers.parameters import Count
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.average import LaterLogAverage
+from sgmcmc_lab.samplers.models.base import Method, Snapshot
+from sgmcmc_lab.samplers.models.clusters.normal import count_together, pick
+from sgmcmc_lab.samplers.models.mixture import textbook
+from sgmcmc_lab.samplers.models.mixture.model import Mixture
+from sgmcmc_lab.samplers.models.topics.local import ids
+from sgmcmc_lab.samplers.models.topics.method import N_TOP, top
+from sgmcmc_lab.samplers.parameters import Count
+from sgmcmc_lab.samplers.targets.base import Array
 
 TINY = 1e-300
 """A gamma draw that is smaller, or 0 in floating point, is taken for this."""

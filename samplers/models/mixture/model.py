@@ -8,14 +8,14 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy.special import gammaln
 
-from samplers.file_format import GUESSED, Format
-from samplers.files import Tell, untold
-from samplers.models.base import UPLOADED, Model
-from samplers.models.clusters.model import beside
-from samplers.models.mixture.data import Documents, known_clusters, read
-from samplers.models.topics.corpus import Corpus, reuters
-from samplers.parameters import Count, Option, Real, SpecError
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.file_format import GUESSED, Format
+from sgmcmc_lab.samplers.files import Tell, untold
+from sgmcmc_lab.samplers.models.base import UPLOADED, Model
+from sgmcmc_lab.samplers.models.clusters.model import beside
+from sgmcmc_lab.samplers.models.mixture.data import Documents, known_clusters, read
+from sgmcmc_lab.samplers.models.topics.corpus import Corpus, reuters
+from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.targets.base import Array
 
 MAX_TEST = 5000
 """Held-out documents: with more a score would take longer than many steps."""

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.kernels.sgrld import sgrld_step
-from samplers.models.mixture.method import MOVE, TINY, StochasticMixture
-from samplers.parameters import Real
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.sgrld import sgrld_step
+from sgmcmc_lab.samplers.models.mixture.method import MOVE, TINY, StochasticMixture
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 @jit.loop(MOVE)

@@ -18,13 +18,13 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 from scipy.sparse import issparse
 
-from samplers import file_format
-from samplers.file_format import GUESSED, Format
-from samplers.files import read_file
-from samplers.models.network.graph import BUILT_IN, MAX_BYTES, MAX_NODES, Graph, make_graph, read_upload
-from samplers.models.run import ModelChain, start
-from samplers.parameters import SpecError
-from samplers.spec import Experiment, samplers_of
+from sgmcmc_lab.samplers import file_format
+from sgmcmc_lab.samplers.file_format import GUESSED, Format
+from sgmcmc_lab.samplers.files import read_file
+from sgmcmc_lab.samplers.models.network.graph import BUILT_IN, MAX_BYTES, MAX_NODES, Graph, make_graph, read_upload
+from sgmcmc_lab.samplers.models.run import ModelChain, start
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import Experiment, samplers_of
 
 STEPS = {"network_gibbs": 1500, "network_hmc": 200, "network_irm": 1500}
 """Steps of a run; of the methods by gradient ascent 1000. The paper gave HMC 200 trajectories."""

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from samplers.models.network.compare import open_graph, row
-from samplers.models.network.graph import Graph
-from samplers.parameters import SpecError
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.network.compare import open_graph, row
+from sgmcmc_lab.samplers.models.network.graph import Graph
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array
 
 COMMUNITIES = (10, 20, 30, 50, 70, 100)
 METHODS = ("network_gibbs", "network_sgvb", "network_norm_sgvb", "network_map")

@@ -7,13 +7,13 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers.compile import jit
-from samplers.models.base import Snapshot
-from samplers.models.network.joint import log_joint, pair_rate
-from samplers.models.network.method import N_PREDICT, NetworkMethod
-from samplers.models.network.model import Array, Network
-from samplers.models.variational.gamma import GammaAscent, GammaState, around, draw
-from samplers.models.variational.positive import softplus, trace
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.models.network.joint import log_joint, pair_rate
+from sgmcmc_lab.samplers.models.network.method import N_PREDICT, NetworkMethod
+from sgmcmc_lab.samplers.models.network.model import Array, Network
+from sgmcmc_lab.samplers.models.variational.gamma import GammaAscent, GammaState, around, draw
+from sgmcmc_lab.samplers.models.variational.positive import softplus, trace
 
 
 @jit.loop(types.void(jit.rng_type, jit.matrix, jit.matrix, jit.vector, jit.vector, jit.integer_matrix, jit.vector))

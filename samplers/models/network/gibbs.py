@@ -7,12 +7,12 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.models.average import LaterAverage
-from samplers.models.network.joint import add_probabilities
-from samplers.models.network.method import NetworkMethod
-from samplers.models.network.model import Array, Network
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.average import LaterAverage
+from sgmcmc_lab.samplers.models.network.joint import add_probabilities
+from sgmcmc_lab.samplers.models.network.method import NetworkMethod
+from sgmcmc_lab.samplers.models.network.model import Array, Network
 
 TINY = 1e-300
 """The smallest weight: a gamma draw of a small shape may be zero in floating point."""

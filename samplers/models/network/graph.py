@@ -16,8 +16,8 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
-from samplers.file_format import GUESSED, Format, Sheet, Taken, counted, taken_text, to_number
-from samplers.files import FileError, Tell, count_lines, decode, quoted, reading, short_name, untold
+from sgmcmc_lab.samplers.file_format import GUESSED, Format, Sheet, Taken, counted, taken_text, to_number
+from sgmcmc_lab.samplers.files import FileError, Tell, count_lines, decode, quoted, reading, short_name, untold
 
 MAX_BYTES = 5_000_000
 MAX_NODES = 5_000

@@ -6,12 +6,12 @@ from math import exp
 import numpy as np
 from numpy.random import Generator
 
-from samplers.models.average import LaterAverage
-from samplers.models.base import Snapshot
-from samplers.models.network.joint import add_probabilities, log_joint
-from samplers.models.network.method import NetworkMethod
-from samplers.models.network.model import Array, Network
-from samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.models.average import LaterAverage
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.models.network.joint import add_probabilities, log_joint
+from sgmcmc_lab.samplers.models.network.method import NetworkMethod
+from sgmcmc_lab.samplers.models.network.model import Array, Network
+from sgmcmc_lab.samplers.parameters import Count, Real
 
 
 @dataclass

@@ -8,14 +8,14 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.models.average import LaterAverage
-from samplers.models.base import Snapshot
-from samplers.models.clusters.normal import draw_concentration
-from samplers.models.network.method import NetworkMethod
-from samplers.models.network.model import Array, Network
-from samplers.parameters import Real
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.average import LaterAverage
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.models.clusters.normal import draw_concentration
+from sgmcmc_lab.samplers.models.network.method import NetworkMethod
+from sgmcmc_lab.samplers.models.network.model import Array, Network
+from sgmcmc_lab.samplers.parameters import Real
 
 Counts = NDArray[np.int64]
 SLOTS = 16

@@ -11,8 +11,8 @@ from math import expm1, lgamma, log
 import numpy as np
 from numba import types
 
-from samplers.compile import jit
-from samplers.models.variational.gamma_gradient import digamma
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.variational.gamma_gradient import digamma
 
 
 @jit.helper

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from samplers.models.base import Snapshot
-from samplers.models.network.joint import add_probabilities, log_joint
-from samplers.models.network.method import NetworkMethod
-from samplers.models.network.model import Array, Network
-from samplers.models.variational.optimisers import Ascent, AscentMethod
-from samplers.models.variational.positive import log_softplus, softplus, softplus_inverse, trace
-from samplers.parameters import Option
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.models.network.joint import add_probabilities, log_joint
+from sgmcmc_lab.samplers.models.network.method import NetworkMethod
+from sgmcmc_lab.samplers.models.network.model import Array, Network
+from sgmcmc_lab.samplers.models.variational.optimisers import Ascent, AscentMethod
+from sgmcmc_lab.samplers.models.variational.positive import log_softplus, softplus, softplus_inverse, trace
+from sgmcmc_lab.samplers.parameters import Option
 
 
 @dataclass

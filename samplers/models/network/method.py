@@ -3,8 +3,8 @@
 from abc import abstractmethod
 from typing import Any
 
-from samplers.models.base import Method, Snapshot
-from samplers.models.network.model import Array, Network
+from sgmcmc_lab.samplers.models.base import Method, Snapshot
+from sgmcmc_lab.samplers.models.network.model import Array, Network
 
 N_PREDICT = 100
 """Draws of q that a prediction is the mean of, as in Knowles 2015."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from samplers.models.base import Snapshot
-from samplers.models.network.joint import add_probabilities, log_joint
-from samplers.models.network.method import N_PREDICT, NetworkMethod
-from samplers.models.network.model import Array, Network
-from samplers.models.variational.norm import NormAscent, NormState, log_positive
-from samplers.models.variational.positive import softplus, trace
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.models.network.joint import add_probabilities, log_joint
+from sgmcmc_lab.samplers.models.network.method import N_PREDICT, NetworkMethod
+from sgmcmc_lab.samplers.models.network.model import Array, Network
+from sgmcmc_lab.samplers.models.variational.norm import NormAscent, NormState, log_positive
+from sgmcmc_lab.samplers.models.variational.positive import softplus, trace
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Sparse regression: the lasso and the probit lasso, by Gibbs sampling."""
 
-from samplers.models.sparse.gibbs import BlockedGibbs, SparseGibbs
-from samplers.models.sparse.minibatch_gibbs import MinibatchGibbs
-from samplers.models.sparse.model import Sparse
+from sgmcmc_lab.samplers.models.sparse.gibbs import BlockedGibbs, SparseGibbs
+from sgmcmc_lab.samplers.models.sparse.minibatch_gibbs import MinibatchGibbs
+from sgmcmc_lab.samplers.models.sparse.model import Sparse
 
 SPARSE_METHODS = (SparseGibbs, MinibatchGibbs, BlockedGibbs)
 

@@ -9,7 +9,7 @@ from math import exp, sqrt
 import numpy as np
 from numba import types
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 FLAT = 0.45
 """From here on, in standard deviations above the mean, a tail is drawn by way of an exponential."""

@@ -1,6 +1,6 @@
 """Gibbs sampling of a sparse regression, every latent variable in every sweep."""
 
-from samplers.models.sparse.method import SparseMethod
+from sgmcmc_lab.samplers.models.sparse.method import SparseMethod
 
 
 class SparseGibbs(SparseMethod):

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.models.average import LaterAverage
-from samplers.models.base import Method, Snapshot
-from samplers.models.sparse import textbook
-from samplers.models.sparse.conditionals import sweeps
-from samplers.models.sparse.model import Sparse
-from samplers.models.sparse.reference import first_latents
-from samplers.parameters import Value
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.average import LaterAverage
+from sgmcmc_lab.samplers.models.base import Method, Snapshot
+from sgmcmc_lab.samplers.models.sparse import textbook
+from sgmcmc_lab.samplers.models.sparse.conditionals import sweeps
+from sgmcmc_lab.samplers.models.sparse.model import Sparse
+from sgmcmc_lab.samplers.models.sparse.reference import first_latents
+from sgmcmc_lab.samplers.parameters import Value
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 @dataclass

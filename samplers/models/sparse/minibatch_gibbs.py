@@ -4,12 +4,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.models.base import Snapshot
-from samplers.models.batch_size import Adaptation
-from samplers.models.sparse import textbook
-from samplers.models.sparse.method import SparseMethod, State
-from samplers.models.sparse.model import Sparse
-from samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.models.batch_size import Adaptation
+from sgmcmc_lab.samplers.models.sparse import textbook
+from sgmcmc_lab.samplers.models.sparse.method import SparseMethod, State
+from sgmcmc_lab.samplers.models.sparse.model import Sparse
+from sgmcmc_lab.samplers.parameters import Count, Real
 
 PAPERS_SIZES = (251, 63, 16, 4, 1)
 

@@ -5,16 +5,16 @@ from functools import cached_property
 
 import numpy as np
 
-from samplers.file_format import GUESSED, Format
-from samplers.files import FileError, Tell, untold
-from samplers.models.base import UPLOADED, Model
-from samplers.models.sparse.reference import Reference, reference_of
-from samplers.parameters import Count, Option, Real, SpecError
-from samplers.targets.base import Array, Column, subscript
-from samplers.targets.lasso import NAMES, diabetes
-from samplers.targets.long_run import column_of
-from samplers.targets.own import Table, read
-from samplers.targets.probit_lasso import MADE_WITH, MOST, made
+from sgmcmc_lab.samplers.file_format import GUESSED, Format
+from sgmcmc_lab.samplers.files import FileError, Tell, untold
+from sgmcmc_lab.samplers.models.base import UPLOADED, Model
+from sgmcmc_lab.samplers.models.sparse.reference import Reference, reference_of
+from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.targets.base import Array, Column, subscript
+from sgmcmc_lab.samplers.targets.lasso import NAMES, diabetes
+from sgmcmc_lab.samplers.targets.long_run import column_of
+from sgmcmc_lab.samplers.targets.own import Table, read
+from sgmcmc_lab.samplers.targets.probit_lasso import MADE_WITH, MOST, made
 
 FOLLOWED = 4
 """Coefficients whose means, R-hat and autocorrelation are on the page: the first ones."""

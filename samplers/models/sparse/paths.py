@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 from numpy.random import SFC64, Generator
 
-from samplers.compile import jit
-from samplers.files import FileError
-from samplers.models.sparse.gibbs import BlockedGibbs
-from samplers.models.sparse.model import Sparse
-from samplers.models.sparse.scan import of_path
-from samplers.parameters import SpecError
-from samplers.targets.base import Array
-from samplers.targets.lasso import coordinate_descent
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models.sparse.gibbs import BlockedGibbs
+from sgmcmc_lab.samplers.models.sparse.model import Sparse
+from sgmcmc_lab.samplers.models.sparse.scan import of_path
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.lasso import coordinate_descent
 
 LAMBDAS = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
 SWEEPS, BURN_IN = 20_000, 500

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy import special, stats
 
-from samplers.compile import jit
-from samplers.models.sparse.conditionals import sweeps
-from samplers.targets.base import Array
-from samplers.targets.probit_lasso import potential
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.sparse.conditionals import sweeps
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.probit_lasso import potential
 
 if TYPE_CHECKING:
-    from samplers.models.sparse.model import Sparse
+    from sgmcmc_lab.samplers.models.sparse.model import Sparse
 
 PILOT, POINTS = 3000, 2**14
 """Sweeps whose mean and covariance the proposals take, and how many proposals there are."""

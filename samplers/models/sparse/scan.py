@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
-from samplers.compile import jit
-from samplers.files import FileError
-from samplers.models.batch_size import block_length, tau_int
-from samplers.models.sparse.minibatch_gibbs import MinibatchGibbs, sizes_of
-from samplers.models.sparse.model import Sparse
-from samplers.models.trials import Trials, rhat
-from samplers.parameters import SpecError
-from samplers.targets.base import Array
-from samplers.targets.own import Table
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models.batch_size import block_length, tau_int
+from sgmcmc_lab.samplers.models.sparse.minibatch_gibbs import MinibatchGibbs, sizes_of
+from sgmcmc_lab.samplers.models.sparse.model import Sparse
+from sgmcmc_lab.samplers.models.trials import Trials, rhat
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.own import Table
 
 CASES: Mapping[str, dict[str, Any]] = {
     "strong": {},

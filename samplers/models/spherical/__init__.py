@@ -1,10 +1,10 @@
 """Topics of documents that are unit vectors: the spherical admixture model."""
 
-from samplers.models.spherical.gmc import SphericalGibbs, SphericalGMCApprox
-from samplers.models.spherical.gsgnht import SphericalGSGNHT
-from samplers.models.spherical.model import Spherical
-from samplers.models.spherical.sggmc import SphericalSGGMC
-from samplers.models.spherical.variational import SphericalStoVI, SphericalVI
+from sgmcmc_lab.samplers.models.spherical.gmc import SphericalGibbs, SphericalGMCApprox
+from sgmcmc_lab.samplers.models.spherical.gsgnht import SphericalGSGNHT
+from sgmcmc_lab.samplers.models.spherical.model import Spherical
+from sgmcmc_lab.samplers.models.spherical.sggmc import SphericalSGGMC
+from sgmcmc_lab.samplers.models.spherical.variational import SphericalStoVI, SphericalVI
 
 SPHERICAL_METHODS = (
     SphericalSGGMC,

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy import stats
 
-from samplers.files import FileError
-from samplers.models import METHODS
-from samplers.models.run import ModelChain
-from samplers.models.spherical.model import Spherical
-from samplers.models.topics.corpus import MAX_BYTES, Corpus, from_texts
-from samplers.parameters import SpecError, Value
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.spherical.model import Spherical
+from sgmcmc_lab.samplers.models.topics.corpus import MAX_BYTES, Corpus, from_texts
+from sgmcmc_lab.samplers.parameters import SpecError, Value
+from sgmcmc_lab.samplers.targets.base import Array
 
 Params = dict[str, Value]
 TUNING_SEED = 1000

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import vonmises_fisher
 
-from samplers.models.topics.corpus import Corpus
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.topics.corpus import Corpus
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 @dataclass(frozen=True, eq=False)

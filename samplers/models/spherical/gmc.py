@@ -5,12 +5,12 @@ from math import exp
 import numpy as np
 from numpy.random import Generator
 
-from samplers.manifolds import sphere
-from samplers.models.spherical import textbook
-from samplers.models.spherical.method import SHAPE, SphericalSampler, State
-from samplers.models.spherical.model import Spherical
-from samplers.parameters import Count, Real
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.manifolds import sphere
+from sgmcmc_lab.samplers.models.spherical import textbook
+from sgmcmc_lab.samplers.models.spherical.method import SHAPE, SphericalSampler, State
+from sgmcmc_lab.samplers.models.spherical.model import Spherical
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 class SphericalGMC(SphericalSampler):

@@ -4,8 +4,8 @@ from math import exp
 
 import numpy as np
 
-from samplers.models.spherical.method import State, StochasticSpherical
-from samplers.models.spherical.model import Spherical
+from sgmcmc_lab.samplers.models.spherical.method import State, StochasticSpherical
+from sgmcmc_lab.samplers.models.spherical.model import Spherical
 
 FARTHEST = 300.0
 """A thermostat whose damper is e to more than this, up or down, has gone astray."""

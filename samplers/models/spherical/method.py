@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from samplers.manifolds import sphere
-from samplers.models.average import LaterLogAverage
-from samplers.models.base import Method, Snapshot
-from samplers.models.spherical import textbook
-from samplers.models.spherical.model import Spherical
-from samplers.models.spherical.proportions import COMPILED, draw_theta, packed
-from samplers.parameters import Count, Real
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.manifolds import sphere
+from sgmcmc_lab.samplers.models.average import LaterLogAverage
+from sgmcmc_lab.samplers.models.base import Method, Snapshot
+from sgmcmc_lab.samplers.models.spherical import textbook
+from sgmcmc_lab.samplers.models.spherical.model import Spherical
+from sgmcmc_lab.samplers.models.spherical.proportions import COMPILED, draw_theta, packed
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.targets.base import Array
 
 N_TOP = 10
 """Words that a topic is shown by."""

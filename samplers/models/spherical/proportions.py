@@ -11,12 +11,12 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers.compile import jit
-from samplers.gradients.base import exact
-from samplers.kernels import gmc
-from samplers.manifolds import simplex
-from samplers.targets.base import Array, no_data
-from samplers.targets.climbed import draw as no_draw
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients.base import exact
+from sgmcmc_lab.samplers.kernels import gmc
+from sgmcmc_lab.samplers.manifolds import simplex
+from sgmcmc_lab.samplers.targets.base import Array, no_data
+from sgmcmc_lab.samplers.targets.climbed import draw as no_draw
 
 _KAPPA, _ALPHA, _GRAM = 0, 1, 2
 

@@ -2,7 +2,7 @@
 
 from math import exp
 
-from samplers.models.spherical.method import StochasticSpherical
+from sgmcmc_lab.samplers.models.spherical.method import StochasticSpherical
 
 
 class SphericalSGGMC(StochasticSpherical):

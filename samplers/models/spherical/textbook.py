@@ -7,8 +7,8 @@ here but the model's numbers.
 import numpy as np
 from scipy import special
 
-from samplers.manifolds.simplex import Simplex
-from samplers.manifolds.sphere import Sphere
+from sgmcmc_lab.samplers.manifolds.simplex import Simplex
+from sgmcmc_lab.samplers.manifolds.sphere import Sphere
 
 
 def mean_of(beta, theta):

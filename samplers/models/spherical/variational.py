@@ -6,12 +6,12 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import gammaln, polygamma, psi
 
-from samplers.models.spherical import textbook
-from samplers.models.spherical.bessel import mean_length
-from samplers.models.spherical.method import SphericalMethod, State
-from samplers.models.spherical.model import Spherical
-from samplers.parameters import Count, Real
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.spherical import textbook
+from sgmcmc_lab.samplers.models.spherical.bessel import mean_length
+from sgmcmc_lab.samplers.models.spherical.method import SphericalMethod, State
+from sgmcmc_lab.samplers.models.spherical.model import Spherical
+from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.targets.base import Array
 
 MOST = 1.0
 """A sweep changes no log λ by more: next to a corner of the simplex the natural gradient is far too long."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from samplers import file_format
-from samplers.models.run import ModelChain, start
-from samplers.models.topics.corpus import Corpus, read_path
-from samplers.models.topics.model import Topics
-from samplers.models.topics.stream import FileStream
-from samplers.parameters import SpecError, declared
-from samplers.spec import Experiment, samplers_of
+from sgmcmc_lab.samplers import file_format
+from sgmcmc_lab.samplers.models.run import ModelChain, start
+from sgmcmc_lab.samplers.models.topics.corpus import Corpus, read_path
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.models.topics.stream import FileStream
+from sgmcmc_lab.samplers.parameters import SpecError, declared
+from sgmcmc_lab.samplers.spec import Experiment, samplers_of
 
 DEFAULTS = "collapsed_gibbs", "lda_scir"
 """The method for a corpus, and for a stream."""

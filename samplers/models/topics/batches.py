@@ -18,13 +18,13 @@ from numpy.random import SFC64, Generator, SeedSequence
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from samplers.compile import jit
-from samplers.models.batch_size import Adaptation, objective
-from samplers.models.run import ModelChain
-from samplers.models.topics.corpus import synthetic
-from samplers.models.topics.method import State
-from samplers.models.topics.minibatch_gibbs import MinibatchGibbs, measure_weights
-from samplers.models.topics.model import UPLOADED, Topics
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.batch_size import Adaptation, objective
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.topics.corpus import synthetic
+from sgmcmc_lab.samplers.models.topics.method import State
+from sgmcmc_lab.samplers.models.topics.minibatch_gibbs import MinibatchGibbs, measure_weights
+from sgmcmc_lab.samplers.models.topics.model import UPLOADED, Topics
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]

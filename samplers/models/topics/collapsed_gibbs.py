@@ -5,11 +5,11 @@ from numba import types
 from numpy.random import Generator
 from scipy.special import gammaln
 
-from samplers import textbook
-from samplers.compile import jit
-from samplers.models.topics.local import BLOCK, columns, find, ids
-from samplers.models.topics.method import COMPILED, State, TopicMethod
-from samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers import textbook
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.topics.local import BLOCK, columns, find, ids
+from sgmcmc_lab.samplers.models.topics.method import COMPILED, State, TopicMethod
+from sgmcmc_lab.samplers.models.topics.model import Topics
 
 
 @jit.helper

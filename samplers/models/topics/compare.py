@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from samplers.models import METHODS
-from samplers.models.run import start
-from samplers.models.topics.model import Topics
-from samplers.parameters import Value
-from samplers.spec import Experiment
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.run import start
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.parameters import Value
+from sgmcmc_lab.samplers.spec import Experiment
 
 Params = dict[str, Value]
 TUNING_SEED = 1000

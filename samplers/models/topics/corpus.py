@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.file_format import (
+from sgmcmc_lab.samplers.file_format import (
     GUESSED,
     MAX_TITLE_WORDS,
     Format,
@@ -29,7 +29,7 @@ from samplers.file_format import (
     taken_text,
     titles_of_numbers,
 )
-from samplers.files import (
+from sgmcmc_lab.samplers.files import (
     ENCODINGS,
     FileError,
     Tell,
@@ -41,7 +41,7 @@ from samplers.files import (
     short_name,
     untold,
 )
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.parameters import SpecError
 
 Array = NDArray[np.float64]
 Ids = NDArray[np.int32]

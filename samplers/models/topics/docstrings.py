@@ -7,8 +7,8 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import chain, zip_longest
 
-from samplers.files import untold
-from samplers.models.topics.corpus import Corpus, from_texts
+from sgmcmc_lab.samplers.files import untold
+from sgmcmc_lab.samplers.models.topics.corpus import Corpus, from_texts
 
 PARTS = (
     "cluster.hierarchy", "cluster.vq", "fft", "integrate", "interpolate", "io", "linalg", "ndimage", "optimize", "signal",

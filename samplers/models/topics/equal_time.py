@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
-from samplers.compile import jit
-from samplers.models import METHODS
-from samplers.models.base import UPLOADED
-from samplers.models.run import functions
-from samplers.models.topics.corpus import sparse_topics
-from samplers.models.topics.model import Topics
-from samplers.models.topics.stream import FileStream, MadeUp
-from samplers.parameters import SpecError, Value
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.base import UPLOADED
+from sgmcmc_lab.samplers.models.run import functions
+from sgmcmc_lab.samplers.models.topics.corpus import sparse_topics
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.models.topics.stream import FileStream, MadeUp
+from sgmcmc_lab.samplers.parameters import SpecError, Value
 
 POINTS: dict[str, Sequence[dict[str, Value]]] = {
     "lda_scir": [{"step_size": h} for h in (0.01, 0.03, 0.1, 0.3, 1.0)],

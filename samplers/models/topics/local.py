@@ -7,7 +7,7 @@ vector instructions, and the sums are taken in one fixed order, block by block: 
 
 from numba import types
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 BLOCK = 8
 ids = types.Array(types.int32, 1, "C")

@@ -9,14 +9,14 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.models.base import Method, Snapshot
-from samplers.models.topics.completion import Completion, fold_in, predict
-from samplers.models.topics.corpus import Corpus
-from samplers.models.topics.local import columns
-from samplers.models.topics.model import Topics
-from samplers.models.topics.stream import Source
-from samplers.parameters import Count, SpecError, Value
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.base import Method, Snapshot
+from sgmcmc_lab.samplers.models.topics.completion import Completion, fold_in, predict
+from sgmcmc_lab.samplers.models.topics.corpus import Corpus
+from sgmcmc_lab.samplers.models.topics.local import columns
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.models.topics.stream import Source
+from sgmcmc_lab.samplers.parameters import Count, SpecError, Value
 
 Array = NDArray[np.float64]
 

@@ -6,14 +6,14 @@ import numpy as np
 from numba import types
 from numpy.random import Generator
 
-from samplers.compile import jit
-from samplers.models.base import Snapshot
-from samplers.models.batch_size import Adaptation, sizes_to_try
-from samplers.models.topics import textbook
-from samplers.models.topics.local import BLOCK, columns, ids, sweep
-from samplers.models.topics.method import COMPILED, State, TopicMethod
-from samplers.models.topics.model import Topics
-from samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.models.batch_size import Adaptation, sizes_to_try
+from sgmcmc_lab.samplers.models.topics import textbook
+from sgmcmc_lab.samplers.models.topics.local import BLOCK, columns, ids, sweep
+from sgmcmc_lab.samplers.models.topics.method import COMPILED, State, TopicMethod
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.parameters import Count, Real
 
 
 @jit.loop(

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.kernels.sgld import sgld_step
-from samplers.models.topics import textbook
-from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
-from samplers.parameters import Option, Real
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.sgld import sgld_step
+from sgmcmc_lab.samplers.models.topics import textbook
+from sgmcmc_lab.samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
+from sgmcmc_lab.samplers.parameters import Option, Real
 
 
 @jit.loop(STEP)

@@ -4,10 +4,10 @@ from math import exp, sqrt
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.models.topics import textbook
-from samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient, reflected
-from samplers.parameters import Real
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.topics import textbook
+from sgmcmc_lab.samplers.models.topics.stochastic_gradient import STEP, Array, StochasticGradient, reflected
+from sgmcmc_lab.samplers.parameters import Real
 
 
 @jit.loop(STEP)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from samplers.compile import jit
-from samplers.kernels.sgrld import sgrld_step
-from samplers.models.topics import textbook
-from samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
-from samplers.parameters import Real
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels.sgrld import sgrld_step
+from sgmcmc_lab.samplers.models.topics import textbook
+from sgmcmc_lab.samplers.models.topics.stochastic_gradient import STEP, StochasticGradient
+from sgmcmc_lab.samplers.parameters import Real
 
 
 @jit.loop(STEP)

@@ -18,11 +18,11 @@ from numba import types
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from samplers.compile import jit
-from samplers.models.topics.local import BLOCK, columns, ids, sweep
-from samplers.models.topics.method import COMPILED, State, TopicMethod
-from samplers.models.topics.model import Topics
-from samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.topics.local import BLOCK, columns, ids, sweep
+from sgmcmc_lab.samplers.models.topics.method import COMPILED, State, TopicMethod
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.parameters import Count, Real
 
 Array = NDArray[np.float64]
 

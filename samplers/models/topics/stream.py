@@ -11,9 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import SFC64, Generator
 
-from samplers.files import FileError, short_name
-from samplers.models.topics.corpus import MAX_VOCABULARY, Array, Corpus, bar_topics, drawn, from_bags, words_of
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.files import FileError, short_name
+from sgmcmc_lab.samplers.models.topics.corpus import (
+    MAX_VOCABULARY,
+    Array,
+    Corpus,
+    bar_topics,
+    drawn,
+    from_bags,
+    words_of,
+)
+from sgmcmc_lab.samplers.parameters import SpecError
 
 MAX_TEST = 1000
 """Test documents: with more of them a score would take longer than many steps."""

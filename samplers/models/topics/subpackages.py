@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from samplers.models import METHODS
-from samplers.models.run import start
-from samplers.models.topics.model import Topics
-from samplers.parameters import Value
-from samplers.spec import Experiment
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.run import start
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.parameters import Value
+from sgmcmc_lab.samplers.spec import Experiment
 
 POINTS: dict[str, dict[str, Value]] = {
     "collapsed_gibbs": {},

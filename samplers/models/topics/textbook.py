@@ -5,8 +5,8 @@ They take the random numbers in the order of the compiled steps, and change the 
 
 import numpy as np
 
-from samplers.parameters import Value
-from samplers.textbook import pick
+from sgmcmc_lab.samplers.parameters import Value
+from sgmcmc_lab.samplers.textbook import pick
 
 FEW: dict[str, Value] = {"batch_size": 3, "decay_steps": 4.0, "decay_power": 0.5, "sweeps": 2}
 """Settings to try a method over minibatches at."""

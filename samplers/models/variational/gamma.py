@@ -10,11 +10,11 @@ from numba import types
 from numpy.random import Generator
 from scipy import special, stats
 
-from samplers.compile import jit
-from samplers.models.variational.gamma_gradient import log_draw, log_slope
-from samplers.models.variational.optimisers import Ascent, AscentMethod
-from samplers.models.variational.positive import softplus, softplus_inverse
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.variational.gamma_gradient import log_draw, log_slope
+from sgmcmc_lab.samplers.models.variational.optimisers import Ascent, AscentMethod
+from sgmcmc_lab.samplers.models.variational.positive import softplus, softplus_inverse
+from sgmcmc_lab.samplers.targets.base import Array
 
 
 @jit.loop(types.float64(jit.rng_type, jit.vector, jit.vector, jit.vector, jit.vector))

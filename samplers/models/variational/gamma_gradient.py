@@ -10,7 +10,7 @@ from math import exp, log, log1p, sqrt
 
 from numba import types
 
-from samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit
 
 LARGE = 1000.0
 """From this shape on the Cornish–Fisher expansion is used: at |z| ≤ 7 its slope is right to 5e-7."""

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.random import Generator
 from scipy import stats
 
-from samplers.models.variational.optimisers import Ascent, AscentMethod
-from samplers.models.variational.positive import log_softplus, softplus, softplus_inverse
-from samplers.parameters import Option
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.variational.optimisers import Ascent, AscentMethod
+from sgmcmc_lab.samplers.models.variational.positive import log_softplus, softplus, softplus_inverse
+from sgmcmc_lab.samplers.parameters import Option
+from sgmcmc_lab.samplers.targets.base import Array
 
 LOG_2PI = float(np.log(2 * np.pi))
 FIRST_SPREAD = 0.5

@@ -6,9 +6,9 @@ the squares as well: were they those of g alone, a small g after a large one wou
 
 import numpy as np
 
-from samplers.models.base import Method
-from samplers.parameters import Option, Real, SpecError
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.base import Method
+from sgmcmc_lab.samplers.parameters import Option, Real, SpecError
+from sgmcmc_lab.samplers.targets.base import Array
 
 NAMES = ("adadelta", "adagrad", "rmsprop", "sgd")
 

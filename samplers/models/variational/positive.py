@@ -4,8 +4,8 @@ from array import array
 
 import numpy as np
 
-from samplers.models.base import Snapshot
-from samplers.targets.base import Array
+from sgmcmc_lab.samplers.models.base import Snapshot
+from sgmcmc_lab.samplers.targets.base import Array
 
 MAX_TRACE = 400
 

@@ -4,9 +4,9 @@ import gc
 
 import pytest
 
-from app.link import read_query, to_query
-from app.state import AppState
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.link import read_query, to_query
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.samplers.parameters import SpecError
 
 # Columns that no table of the lab has: without the file the link's formulas cannot be read.
 TRIAL = b"quantity,died\n" + b"".join(b"%d,%d\n" % (k, k % 2) for k in range(20))

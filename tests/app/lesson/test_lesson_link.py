@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from panel.io.server import DocHandler
 
-from app.lesson import course
-from app.server import handlers
-from app.server.handlers import GuardedPage
+from sgmcmc_lab.app.lesson import course
+from sgmcmc_lab.app.server import handlers
+from sgmcmc_lab.app.server.handlers import GuardedPage
 
 
 @pytest.mark.parametrize("fault", [False, True])

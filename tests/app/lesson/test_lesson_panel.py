@@ -15,35 +15,35 @@ import panel_material_ui as pmui
 import param
 import pytest
 
-from app import link
-from app.lesson import course, headless_claims
-from app.lesson.catalogue import Catalogue, about, broken, hours, item, terms
-from app.lesson.marks import marks, summary
-from app.lesson.measuring import Measuring
-from app.lesson.names import names
-from app.lesson.numbers import Numbers
-from app.lesson.panel import Anchor, LessonPanel, Option
-from app.lesson.position import SKIPPED, Place
-from app.lesson.progress import ProgressStore, outcome
-from app.lesson.prose import as_html, as_words, in_line
-from app.lesson.rules import is_hidden
-from app.live.lanes import scene_of
-from app.page.controls import Controls
-from app.page.notice import Notice
-from app.page.shell import WELCOME
-from app.state import AppState, first_speed
-from app.views import VIEWS, theme
-from lessons import outline as outline_module
-from lessons import read
-from lessons.headless import run_step
-from lessons.library import VARIABLE, load_outlines
-from lessons.live import filled
-from lessons.outline import outline
-from samplers import Experiment, Run, SpecError
-from samplers.kernels import SAMPLERS
-from samplers.parameters import declared
-from samplers.spec import first_lanes
-from samplers.targets import TARGETS
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.lesson import course, headless_claims
+from sgmcmc_lab.app.lesson.catalogue import Catalogue, about, broken, hours, item, terms
+from sgmcmc_lab.app.lesson.marks import marks, summary
+from sgmcmc_lab.app.lesson.measuring import Measuring
+from sgmcmc_lab.app.lesson.names import names
+from sgmcmc_lab.app.lesson.numbers import Numbers
+from sgmcmc_lab.app.lesson.panel import Anchor, LessonPanel, Option
+from sgmcmc_lab.app.lesson.position import SKIPPED, Place
+from sgmcmc_lab.app.lesson.progress import ProgressStore, outcome
+from sgmcmc_lab.app.lesson.prose import as_html, as_words, in_line
+from sgmcmc_lab.app.lesson.rules import is_hidden
+from sgmcmc_lab.app.live.lanes import scene_of
+from sgmcmc_lab.app.page.controls import Controls
+from sgmcmc_lab.app.page.notice import Notice
+from sgmcmc_lab.app.page.shell import WELCOME
+from sgmcmc_lab.app.state import AppState, first_speed
+from sgmcmc_lab.app.views import VIEWS, theme
+from sgmcmc_lab.lessons import outline as outline_module
+from sgmcmc_lab.lessons import read
+from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.lessons.library import VARIABLE, load_outlines
+from sgmcmc_lab.lessons.live import filled
+from sgmcmc_lab.lessons.outline import outline
+from sgmcmc_lab.samplers import Experiment, Run, SpecError
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.spec import first_lanes
+from sgmcmc_lab.samplers.targets import TARGETS
 
 # Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
@@ -647,7 +647,7 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
         going.wait(60)
 
     monkeypatch.setattr(headless_claims.Proof, "_measured", slowly)
-    monkeypatch.setattr("app.lesson.measuring.EACH_SECONDS", 0.01)
+    monkeypatch.setattr("sgmcmc_lab.app.lesson.measuring.EACH_SECONDS", 0.01)
     waiting = []
     made = Measuring(step, ("one", "two"), theme.LIGHT, "python -m lessons swept", waiting.append)
     assert "python -m lessons swept" in str([one.object for one in made.panel.select(pn.pane.HTML)])
@@ -1091,7 +1091,7 @@ def test_a_newcomer_is_led_to_the_first_lesson():
 
 @pytest.mark.parametrize("key", ["marginal", "trace", "ks"])
 def test_type_is_larger_in_presenter_mode(key):
-    from app.views.base import Scene
+    from sgmcmc_lab.app.views.base import Scene
 
     target = TARGETS["quartic"]()
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from app.lesson.sweeping import SweepPicture
-from app.views.theme import LIGHT
-from lessons import load_all
-from lessons.figures import prepare
-from lessons.headless import run_step
+from sgmcmc_lab.app.lesson.sweeping import SweepPicture
+from sgmcmc_lab.app.views.theme import LIGHT
+from sgmcmc_lab.lessons import load_all
+from sgmcmc_lab.lessons.figures import prepare
+from sgmcmc_lab.lessons.headless import run_step
 
 STEP = load_all().lessons["step-size"].steps[1]
 

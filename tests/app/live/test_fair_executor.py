@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from app.live import fair_executor
-from app.live.fair_executor import LONG_SECONDS, MOST_LONG, Pool, ProcessorShare, Queue
+from sgmcmc_lab.app.live import fair_executor
+from sgmcmc_lab.app.live.fair_executor import LONG_SECONDS, MOST_LONG, Pool, ProcessorShare, Queue
 
 DEAR, CHEAP = 0.09, 0.01
 """Seconds that a step of the heavy page and one of a light page take."""

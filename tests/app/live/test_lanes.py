@@ -9,14 +9,14 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from app.lesson import course
-from app.live import runner
-from app.live.lanes import DensityLanes, Lanes, Progress, densities, models, prepare
-from app.live.low_priority import workers
-from app.state import DEFAULT, AppState
-from app.views.base import View
-from samplers import Change, Experiment, Run
-from samplers.diagnostics import ks
+from sgmcmc_lab.app.lesson import course
+from sgmcmc_lab.app.live import runner
+from sgmcmc_lab.app.live.lanes import DensityLanes, Lanes, Progress, densities, models, prepare
+from sgmcmc_lab.app.live.low_priority import workers
+from sgmcmc_lab.app.state import DEFAULT, AppState
+from sgmcmc_lab.app.views.base import View
+from sgmcmc_lab.samplers import Change, Experiment, Run
+from sgmcmc_lab.samplers.diagnostics import ks
 
 WAIT, STEP = 0.005, 2e-6
 

@@ -11,7 +11,7 @@ from bokeh.protocol import Protocol
 from panel.io import document as library
 from tornado.websocket import WebSocketHandler
 
-from app.server.patches import _dispatch, _drain, found
+from sgmcmc_lab.app.server.patches import _dispatch, _drain, found
 
 LIBRARY_DISPATCH, LIBRARY_DRAIN = map(
     found, ("panel.io.document:_dispatch_msgs", "panel.io.document:_drain_unconnected_events")

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from app.lesson import headless_claims
-from app.live import loop, runner
-from app.live.fair_executor import ProcessorShare
+from sgmcmc_lab.app.lesson import headless_claims
+from sgmcmc_lab.app.live import loop, runner
+from sgmcmc_lab.app.live.fair_executor import ProcessorShare
 
 POOLS = [
     *(pool.of(ProcessorShare()) for pool in (loop.POOL, loop.SLOW, runner._LOADER, runner._FINDER)),

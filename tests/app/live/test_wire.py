@@ -18,10 +18,10 @@ from tornado.testing import bind_unused_port
 from tornado.web import Application
 from tornado.websocket import WebSocketHandler, websocket_connect
 
-from app.live.bus import Bus, Wire
-from app.server.message_filter import answered
-from app.server.socket import GuardedSocket, framed
-from samplers.benchmarks.light import mapping
+from sgmcmc_lab.app.live.bus import Bus, Wire
+from sgmcmc_lab.app.server.message_filter import answered
+from sgmcmc_lab.app.server.socket import GuardedSocket, framed
+from sgmcmc_lab.samplers.benchmarks.light import mapping
 
 
 class Session:

@@ -11,18 +11,18 @@ import pytest
 from bokeh.models import LinearColorMapper
 from bokeh.palettes import Category20_20, interp_palette
 
-from app.live_page import document, figures, recorded, recording
-from app.live_page.figures import Difference, Drawn
-from app.live_page.still import still
-from app.live_page.sweeping import dressed
-from app.state import AppState
-from app.views import VIEWS, fitting
-from app.views.models.adjacency import shades
-from app.views.planes import LiveImage, signed
-from app.views.theme import DARK, LIGHT, in_dark, palette_in
-from lessons.library import load_all
-from samplers import Experiment
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.live_page import document, figures, recorded, recording
+from sgmcmc_lab.app.live_page.figures import Difference, Drawn
+from sgmcmc_lab.app.live_page.still import still
+from sgmcmc_lab.app.live_page.sweeping import dressed
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.models.adjacency import shades
+from sgmcmc_lab.app.views.planes import LiveImage, signed
+from sgmcmc_lab.app.views.theme import DARK, LIGHT, in_dark, palette_in
+from sgmcmc_lab.lessons.library import load_all
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.targets import TARGETS
 
 CASES = {
     "quartic": ("sgld", {}),

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy import special
 
-from app.live_page import document, site, write_site
-from app.live_page.lesson import step_html
-from app.state import AppState
-from lessons.library import load_all
-from samplers import Experiment
-from samplers.cli import main
-from samplers.compile.wasm import description
-from samplers.parameters import SpecError
-from samplers.targets.own import keep, read
+from sgmcmc_lab.app.live_page import document, site, write_site
+from sgmcmc_lab.app.live_page.lesson import step_html
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.lessons.library import load_all
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.cli import main
+from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.own import keep, read
 from tests.browser.live import pages_of
 
 

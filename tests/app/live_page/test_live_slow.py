@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.live_page import document, slow
-from app.state import AppState
-from app.views import VIEWS, fitting
-from app.views.base import Playing
-from app.views.steps import numbers_of
-from samplers import Experiment, Run
-from samplers.step_terms import take_apart
+from sgmcmc_lab.app.live_page import document, slow
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.base import Playing
+from sgmcmc_lab.app.views.steps import numbers_of
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.step_terms import take_apart
 
 CASES = [
     # A target, a sampler, its gradient, and the views that draw its steps.
@@ -84,5 +84,5 @@ def test_only_so_many_steps_are_recorded_as_a_file_has_room_for(monkeypatch):
     monkeypatch.setattr(slow, "MOST_BYTES", 100)
     assert made("quartic", "sgld", "full")[1] == []
     monkeypatch.undo()
-    monkeypatch.setattr("samplers.step_terms.MOST_MICROSECONDS", 1.0)
+    monkeypatch.setattr("sgmcmc_lab.samplers.step_terms.MOST_MICROSECONDS", 1.0)
     assert made("quartic", "sgld", "full")[1] == []

@@ -12,8 +12,8 @@ from bokeh.models import ImportedStyleSheet, Plot
 from panel.io.resources import CDN_DIST
 from panel.io.state import set_curdoc
 
-from app.page.shell import Page, page
-from app.views import VIEWS, base
+from sgmcmc_lab.app.page.shell import Page, page
+from sgmcmc_lab.app.views import VIEWS, base
 from tests.helpers.checks_views import frames, records, scene_of
 
 PAGES = ["", "?target=topics(corpus:bars)", "?lesson=langevin&step=2&theme=dark"]
@@ -46,7 +46,7 @@ def styles_elsewhere(document):
 def test_no_style_is_of_another_host(monkeypatch):
     """Even if no HTML was written. Planted fault: the path of the styles is not set."""
     assert styles_elsewhere(page_for(PAGES[-1])) == set()
-    monkeypatch.setattr("app.page.shell.get_dist_path", lambda: CDN_DIST)
+    monkeypatch.setattr("sgmcmc_lab.app.page.shell.get_dist_path", lambda: CDN_DIST)
     assert f"{CDN_DIST}css/loading.css" in {url.partition("?")[0] for url in styles_elsewhere(page_for(PAGES[-1]))}
 
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from bokeh.document import Document
 
-from app.page.pointer_events import Touch
-from app.page.session import Session, rounded
-from app.server.message_filter import passed_on
-from app.state import AppState
-from app.views import VIEWS
-from app.views.base import CLICK, CURVE, HANDLE, MOST, THROW
-from samplers import Experiment, Run, SpecError
-from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD
+from sgmcmc_lab.app.page.pointer_events import Touch
+from sgmcmc_lab.app.page.session import Session, rounded
+from sgmcmc_lab.app.server.message_filter import passed_on
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import CLICK, CURVE, HANDLE, MOST, THROW
+from sgmcmc_lab.samplers import Experiment, Run, SpecError
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import MANIFOLD
 from tests.helpers.checks_views import frames, records, scene_of
 
 # The view, the target, a sampler, and where it is clicked.

@@ -19,13 +19,13 @@ from panel.io.application import build_single_handler_application
 from panel.io.state import set_curdoc
 from tornado.ioloop import IOLoop
 
-from app import state
-from app.page.shell import Page
-from app.server import patches
-from app.views import fitting
-from app.views.trace import TraceView
-from samplers import spec
-from samplers.kernels import Sampler
+from sgmcmc_lab.app import state
+from sgmcmc_lab.app.page.shell import Page
+from sgmcmc_lab.app.server import patches
+from sgmcmc_lab.app.views import fitting
+from sgmcmc_lab.app.views.trace import TraceView
+from sgmcmc_lab.samplers import spec
+from sgmcmc_lab.samplers.kernels import Sampler
 
 ROOT = Path(__file__).parents[3]
 PAGES = ["", "?target=topics(corpus:bars)"]

@@ -6,18 +6,18 @@ from html import unescape
 import numpy as np
 import pytest
 
-from app import link
-from app.page.equations import cards
-from app.page.formula_box import formula_box
-from app.page.workbench import Workbench
-from app.state import WORKBENCH_VIEWS, AppState
-from app.views import VIEWS, fitting
-from app.views.recipes import RecipeView
-from samplers import Experiment
-from samplers.parameters import SpecError
-from samplers.recipe.flow import Flow
-from samplers.recipe.presets import preset
-from samplers.targets import TARGETS, Typed
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.page.equations import cards
+from sgmcmc_lab.app.page.formula_box import formula_box
+from sgmcmc_lab.app.page.workbench import Workbench
+from sgmcmc_lab.app.state import WORKBENCH_VIEWS, AppState
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.recipes import RecipeView
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.recipe.flow import Flow
+from sgmcmc_lab.samplers.recipe.presets import preset
+from sgmcmc_lab.samplers.targets import TARGETS, Typed
 from tests.helpers.checks_views import check, experiment_of, frames, records, scene_of
 
 DRAWN = {key for key, view in VIEWS.items() if issubclass(view, RecipeView)}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.room import rooms
+from sgmcmc_lab.app.room import rooms
 
 
 @pytest.fixture(autouse=True)

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from app import link
-from app.lesson.course import library
-from app.lesson.position import SKIPPED
-from app.room import panel, presses, shown
-from app.room.hub import Hub
-from app.room.panel import RoomPanel
-from app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, carefully, new_mark
-from app.state import AppState
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.lesson.course import library
+from sgmcmc_lab.app.lesson.position import SKIPPED
+from sgmcmc_lab.app.room import panel, presses, shown
+from sgmcmc_lab.app.room.hub import Hub
+from sgmcmc_lab.app.room.panel import RoomPanel
+from sgmcmc_lab.app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, carefully, new_mark
+from sgmcmc_lab.app.state import AppState
 from tests.helpers.rooms import Store, rest, until
 
 STEP = "?lesson=langevin&step=2&views=marginal"

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from app import link
-from app.state import AppState
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.state import AppState
 
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.room.hub import Hub
+from sgmcmc_lab.app.room.hub import Hub
 
 
 class Slow:
@@ -30,9 +30,9 @@ class Late(asyncio.Event):
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_change_during_a_look_is_seen_by_the_next_one(fault, monkeypatch):
     """Fails where the change waits for the next regular look, here after a minute."""
-    monkeypatch.setattr("app.room.hub.SOONEST", 0.05)
+    monkeypatch.setattr("sgmcmc_lab.app.room.hub.SOONEST", 0.05)
     if fault:
-        monkeypatch.setattr("app.room.hub.asyncio.Event", Late)
+        monkeypatch.setattr("sgmcmc_lab.app.room.hub.asyncio.Event", Late)
 
     async def use():
         slow, heard = Slow(), []

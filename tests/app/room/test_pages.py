@@ -10,12 +10,12 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from app import link
-from app.live_page import Followed, recording
-from app.room import pages as module
-from app.room.pages import Page, Pages, make, shown_by
-from app.state import AppState
-from samplers.parameters import SpecError
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live_page import Followed, recording
+from sgmcmc_lab.app.room import pages as module
+from sgmcmc_lab.app.room.pages import Page, Pages, make, shown_by
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.samplers.parameters import SpecError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from app.room.rooms import Rooms
-from app.room.store import Redis
+from sgmcmc_lab.app.room.rooms import Rooms
+from sgmcmc_lab.app.room.store import Redis
 from tests.helpers.hall import COOKIE, hall
 from tests.helpers.raw_client import Client, get, run
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from app.room import race
-from app.room.rooms import Look
-from samplers import Experiment, Run
-from samplers.diagnostics import autocorrelation
-from samplers.kernels import SAMPLERS
+from sgmcmc_lab.app.room import race
+from sgmcmc_lab.app.room.rooms import Look
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.diagnostics import autocorrelation
+from sgmcmc_lab.samplers.kernels import SAMPLERS
 
 SLOW = {"key": "correlated_gaussian", "params": {"rho": 0.0, "sd1": 0.5, "sd2": 2.0}}
 """θ₂ moves sixteen times as slowly as θ₁."""

@@ -9,10 +9,10 @@ from unittest.mock import AsyncMock
 import pytest
 from redis.exceptions import RedisError
 
-from app.room import rooms, store
-from app.room.rooms import Rooms, new_mark
-from app.room.store import CONNECTIONS, Redis
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.room import rooms, store
+from sgmcmc_lab.app.room.rooms import Rooms, new_mark
+from sgmcmc_lab.app.room.store import CONNECTIONS, Redis
+from sgmcmc_lab.samplers.parameters import SpecError
 from tests.helpers.hall import redis
 
 LINK = "?target=quartic()&lane=sgld()"

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from app.room import race
-from app.room.network import whose
-from app.room.rooms import (  # fmt: skip
+from sgmcmc_lab.app.room import race
+from sgmcmc_lab.app.room.network import whose
+from sgmcmc_lab.app.room.rooms import (  # fmt: skip
     ALPHABET,
     CODE,
     IDLE_SECONDS,
@@ -25,9 +25,9 @@ from app.room.rooms import (  # fmt: skip
     new_code,
     new_mark,
 )
-from app.room.store import DAY, Memory
-from samplers import Experiment
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.room.store import DAY, Memory
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.parameters import SpecError
 
 LINK = "?target=quartic()&lane=sgld()"
 

@@ -5,17 +5,17 @@ import json
 
 import pytest
 
-from app.lesson.course import library
-from app.room import race, shown
-from app.room import student as students
-from app.room.hub import Hub
-from app.room.race import target_text
-from app.room.rooms import AWAY, Rooms, new_mark
-from app.room.student import Student, audience
-from app.room.web import RoomSocket
-from app.state import DEFAULT
-from samplers import Experiment
-from samplers.parameters import SpecError
+from sgmcmc_lab.app.lesson.course import library
+from sgmcmc_lab.app.room import race, shown
+from sgmcmc_lab.app.room import student as students
+from sgmcmc_lab.app.room.hub import Hub
+from sgmcmc_lab.app.room.race import target_text
+from sgmcmc_lab.app.room.rooms import AWAY, Rooms, new_mark
+from sgmcmc_lab.app.room.student import Student, audience
+from sgmcmc_lab.app.room.web import RoomSocket
+from sgmcmc_lab.app.state import DEFAULT
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.parameters import SpecError
 from tests.helpers.rooms import Store, rest, until
 
 SLOW = 0.5
@@ -334,7 +334,7 @@ def test_the_page_before_comes_back_where_the_teacher_goes_back(room):
 
 def test_a_closed_page_makes_room_for_another_one(room, monkeypatch):
     """Fault: whoever was there once counts for the day."""
-    monkeypatch.setattr("app.room.rooms.MOST_STUDENTS", 2)
+    monkeypatch.setattr("sgmcmc_lab.app.room.rooms.MOST_STUDENTS", 2)
 
     async def do(new_page, rooms, code, secret):
         a, b = await new_page(), await new_page()
@@ -357,7 +357,7 @@ def test_a_measured_time_below_nothing_is_not_known(monkeypatch):
         Experiment.from_query(QUARTIC, DEFAULT)[0], target_text(Experiment.from_query(QUARTIC, DEFAULT)[0])
     )
     assert race.measure(experiment)["tau"] > 0
-    monkeypatch.setattr("app.room.race.autocorrelation.tau_int", lambda statistics, k: -0.2)
+    monkeypatch.setattr("sgmcmc_lab.app.room.race.autocorrelation.tau_int", lambda statistics, k: -0.2)
     assert race.measure(experiment)["tau"] is None
     assert shown.entered({"ks": 0.4, "tau": None}).endswith("is not known yet.")
 

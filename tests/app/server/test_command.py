@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from app.room.network import addresses, qr_svg, qr_terminal
-from app.server import checking, command
-from samplers.compile import jit
+from sgmcmc_lab.app.room.network import addresses, qr_svg, qr_terminal
+from sgmcmc_lab.app.server import checking, command
+from sgmcmc_lab.samplers.compile import jit
 
 BAD = [
     (["--port", "0"], "sgmcmc-lab: argument --port: '0': allowed is a whole number from 1 to 65535.\n"),
@@ -53,14 +53,14 @@ def test_the_class_is_told_the_address_that_it_may_open(monkeypatch, capsys):
     # Panel's own reading of the command line comes before it.
     monkeypatch.setattr("panel.command.Serve.invoke", lambda _, given: served.append(given))
     monkeypatch.setattr("sys.argv", ["sgmcmc-lab", "--class"])
-    monkeypatch.setattr("app.room.network.addresses", lambda: ["10.0.0.5", "192.168.1.7"])
+    monkeypatch.setattr("sgmcmc_lab.app.room.network.addresses", lambda: ["10.0.0.5", "192.168.1.7"])
     assert command._serve(5044, room=True) == 0
     said = capsys.readouterr().out
     assert "http://10.0.0.5:5044/ or http://192.168.1.7:5044/" in said
     assert qr_terminal("http://10.0.0.5:5044/") in said
     assert served[0].port == 5044
     assert {"10.0.0.5:5044", "192.168.1.7:5044"} <= set(served[0].allow_websocket_origin)
-    monkeypatch.setattr("app.room.network.addresses", list)
+    monkeypatch.setattr("sgmcmc_lab.app.room.network.addresses", list)
     assert command._serve(5044, room=True) == command.FAILED
     assert len(served) == 1
     assert "in no network" in capsys.readouterr().err
@@ -77,11 +77,11 @@ def test_the_check_sees_a_sampler_that_is_wrong(monkeypatch, capsys):
     assert found.err == "sgmcmc-lab: not the exact moments: gaussian, sgld.\n"
 
 
-CHECK = "import sys; from app.server.command import main; sys.exit(main(['--check']))"
-FAULT = "import app.page.shell; app.page.shell.page = lambda: 1 / 0; "
+CHECK = "import sys; from sgmcmc_lab.app.server.command import main; sys.exit(main(['--check']))"
+FAULT = "import sgmcmc_lab.app.page.shell as shell; shell.page = lambda: 1 / 0; "
 LATE = """
 import asyncio
-from samplers.benchmarks.light import LightPage
+from sgmcmc_lab.samplers.benchmarks.light import LightPage
 
 class Late(LightPage):
     closed = False
@@ -96,8 +96,8 @@ class Late(LightPage):
         super().close()
         self.closed = True
 
-import app.server.checking
-app.server.checking.LightPage = Late
+from sgmcmc_lab.app.server import checking
+checking.LightPage = Late
 """
 """A frame comes after the page was left."""
 

@@ -8,8 +8,8 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler
 
-from app.server import connections
-from app.server.connections import AGAIN_SECONDS, MOST_OF_ADDRESS, WAITING_OF_ADDRESS, Bounded, Connections
+from sgmcmc_lab.app.server import connections
+from sgmcmc_lab.app.server.connections import AGAIN_SECONDS, MOST_OF_ADDRESS, WAITING_OF_ADDRESS, Bounded, Connections
 
 HOST = b"Host: localhost\r\n"
 

@@ -31,9 +31,9 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import HTTPHeaders
 from tornado.websocket import WebSocketClosedError, websocket_connect
 
-from app.server.handlers import EmbedError, Guard, GuardedTornado, embedding_sites, install
-from app.server.message_filter import MAX_EVENTS, MAX_NUMBERS, MAX_WORD, SENDS, WRITABLE, passed_on
-from app.server.socket import (
+from sgmcmc_lab.app.server.handlers import EmbedError, Guard, GuardedTornado, embedding_sites, install
+from sgmcmc_lab.app.server.message_filter import MAX_EVENTS, MAX_NUMBERS, MAX_WORD, SENDS, WRITABLE, passed_on
+from sgmcmc_lab.app.server.socket import (
     BURST,
     EXPIRED,
     FAILED,
@@ -351,7 +351,7 @@ def test_a_component_sends_what_its_script_sends_and_nothing_else(name):
 def test_what_the_hostile_client_sends_ends_in_no_handler_of_the_library(loose, monkeypatch):
     """Fault: a menu takes what comes, as the area of messages does; most of it raises in Panel's own handlers."""
     shapes = {"MenuButton": lambda *_: True, "NotificationArea": lambda *_: True} if loose else dict(SENDS)
-    monkeypatch.setattr("app.server.message_filter.SENDS", shapes)
+    monkeypatch.setattr("sgmcmc_lab.app.server.message_filter.SENDS", shapes)
     raised = 0
     for component in (pmui.MenuButton(items=[{"label": "a"}, {"label": "b"}]), pmui.NotificationArea()):
         document = Document()
@@ -371,7 +371,7 @@ def test_what_the_hostile_client_sends_ends_in_no_handler_of_the_library(loose, 
 @pytest.mark.parametrize("name", SENDS)
 def test_a_shape_that_allows_everything_is_seen(name, monkeypatch):
     """The planted fault."""
-    monkeypatch.setattr("app.server.message_filter.SENDS", {name: lambda model, value: True})
+    monkeypatch.setattr("sgmcmc_lab.app.server.message_filter.SENDS", {name: lambda model, value: True})
     with pytest.raises(AssertionError):
         test_a_component_sends_what_its_script_sends_and_nothing_else(name)
 
@@ -1068,7 +1068,8 @@ def test_a_wrong_embedding_site_ends_the_start_with_a_sentence(monkeypatch):
 UNMADE = """
 import json, sys
 from types import SimpleNamespace
-import app.app_hooks, app.page.shell
+import sgmcmc_lab.app.app_hooks
+from sgmcmc_lab.app.page import shell
 from panel.io.application import build_single_handler_application
 from panel.io.session import generate_session
 
@@ -1077,7 +1078,7 @@ root = sys.argv[1]
 def fails():
     raise RuntimeError(f"in {root}/secret.py")
 
-app.page.shell.page = fails
+shell.page = fails
 request = SimpleNamespace(arguments={}, cookies={}, headers={}, path="/app", protocol="http", host="localhost")
 document = generate_session(build_single_handler_application(root + "/app"), request).document
 print(json.dumps(document.to_json(deferred=False), default=str))

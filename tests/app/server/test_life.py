@@ -12,14 +12,14 @@ from contextlib import contextmanager, suppress
 import psutil
 import pytest
 
-from app.state import DEFAULT
-from samplers.compile import jit
-from samplers.engine import functions
+from sgmcmc_lab.app.state import DEFAULT
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.engine import functions
 from tests.browser import ROOT, free_port, serve
 
 SERVER = """
 import os, sys
-from app.server import life
+from sgmcmc_lab.app.server import life
 life.begin()
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
@@ -130,7 +130,7 @@ def test_a_process_that_failed_is_begun_again_and_ends_with_the_others():
 @pytest.mark.parametrize("hangs", [True, False])
 def test_a_process_that_cannot_end_in_order_is_ended(hangs):
     """Work of a thread for which Python would wait. Fault: nothing ends it."""
-    code = "import threading, time; from app.server import life; life.PATIENCE = 0.2; life.begin()\n"
+    code = "import threading, time; from sgmcmc_lab.app.server import life; life.PATIENCE = 0.2; life.begin()\n"
     code += (
         "threading.Thread(target=time.sleep, args=(60,)).start()\n" + "life.end_soon()\n" * hangs + "raise SystemExit"
     )
@@ -145,7 +145,7 @@ def test_a_process_that_cannot_end_in_order_is_ended(hangs):
 
 def test_a_server_that_cannot_start_says_so_in_its_exit_code():
     """Fails where what skips Python's own end says that all was well."""
-    code = "import sys; from app.server import life; life.begin(); sys.exit(3)"
+    code = "import sys; from sgmcmc_lab.app.server import life; life.begin(); sys.exit(3)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 3
 
 
@@ -182,7 +182,7 @@ SWEPT = """
 import signal, sys, time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from samplers.interrupts import begin_worker
+from sgmcmc_lab.samplers.interrupts import begin_worker
 begin = (begin_worker, ()) if sys.argv[2:] else (signal.signal, (signal.SIGINT, signal.SIG_IGN))
 with ProcessPoolExecutor(2, get_context("spawn"), *begin) as pool:
     list(pool.map(time.sleep, [0.1, 0.1]))
@@ -197,7 +197,9 @@ with ProcessPoolExecutor(2, get_context("spawn"), *begin) as pool:
 def test_a_server_that_a_bench_began_ends_with_it(watched, number):
     """Fault: the module itself."""
     port = free_port()
-    with begun([sys.executable, "-c", SERVED, str(port), *["samplers.benchmarks.child"] * watched]) as parent:
+    with begun(
+        [sys.executable, "-c", SERVED, str(port), *["sgmcmc_lab.samplers.benchmarks.child"] * watched]
+    ) as parent:
         while not answers(port):
             assert parent.poll() is None
             time.sleep(0.1)

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from panel.io.server import DocHandler
 
-from app.server import handlers
-from app.server.handlers import GuardedPage
-from app.server.page_queue import PageQueue
+from sgmcmc_lab.app.server import handlers
+from sgmcmc_lab.app.server.handlers import GuardedPage
+from sgmcmc_lab.app.server.page_queue import PageQueue
 
 
 class NoQueue:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from app.server import patches
+from sgmcmc_lab.app.server import patches
 
 APP = Path(patches.__file__).parent.parent
 ASSETS = APP.parent / "assets"

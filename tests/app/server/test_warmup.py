@@ -11,10 +11,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from app.server import compiling, warmup
-from lessons.library import load_all, load_outlines
-from samplers.compile import jit
-from samplers.models.run import needed
+from sgmcmc_lab.app.server import compiling, warmup
+from sgmcmc_lab.lessons.library import load_all, load_outlines
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.run import needed
 
 
 @pytest.mark.parametrize("fault", [False, True])
@@ -110,7 +110,7 @@ def test_nothing_is_begun_where_nothing_would_come_of_it(folder, functions, tmp_
 @pytest.mark.parametrize("ends", [True, False])
 def test_it_ends_with_its_server(ends, tmp_path):
     """Fails where a server that was killed leaves a process that compiles for a minute. Fault: it does not look."""
-    code = "import time; from app.server import compiling; compiling.in_order = lambda: iter([time.sleep(60)]); "
+    code = "import time; from sgmcmc_lab.app.server import compiling; compiling.in_order = lambda: iter([time.sleep(60)]); "
     code += "compiling.main()" if ends else "compiling.when_done = lambda *all: None; compiling.main()"
     environment = {**os.environ, "SGMCMC_LAB_CACHE": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment) as process:
@@ -126,7 +126,7 @@ def test_it_ends_with_its_server(ends, tmp_path):
 @pytest.mark.parametrize("reads", ["", "compiling.FileIO = lambda *all, **others: sys.stdin.buffer; "])
 def test_it_ends_in_order_when_all_is_compiled(reads, tmp_path):
     """While its server goes on. Fault: it reads with a lock, for which Python, that ends, does not wait."""
-    code = f"import sys, time; from app.server import compiling; {reads}"
+    code = f"import sys, time; from sgmcmc_lab.app.server import compiling; {reads}"
     code += "compiling.in_order = lambda: iter([time.sleep(0.5) or []]); compiling.main()"
     environment = {**os.environ, "SGMCMC_LAB_CACHE": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment) as process:
@@ -274,10 +274,10 @@ def test_a_server_waits_for_a_lock_only_where_another_has_it(number, waits, tmp_
 
 AHEAD = """
 import errno, sys
-from app.server import compiling
-from samplers import stored_files
-from samplers.compile import jit
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.server import compiling
+from sgmcmc_lab.samplers import stored_files
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets import TARGETS
 def full(*given):
     raise OSError(errno.ENOSPC, "No space left on device")
 stored_files.write = full

@@ -17,15 +17,15 @@ import pytest
 from scipy import special, stats
 from scipy.optimize import linear_sum_assignment
 
-from app.live.lanes.models import MethodRecord, load
-from app.views import VIEWS
-from app.views.base import Frame
-from app.views.order import FEWEST, Found
-from app.views.recipes import layouts_of
-from samplers import Change, Run
-from samplers.diagnostics.calibration import Calibration
-from samplers.models.run import start
-from samplers.spec import Choice
+from sgmcmc_lab.app.live.lanes.models import MethodRecord, load
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import Frame
+from sgmcmc_lab.app.views.order import FEWEST, Found
+from sgmcmc_lab.app.views.recipes import layouts_of
+from sgmcmc_lab.samplers import Change, Run
+from sgmcmc_lab.samplers.diagnostics.calibration import Calibration
+from sgmcmc_lab.samplers.models.run import start
+from sgmcmc_lab.samplers.spec import Choice
 from tests.helpers.checks_views import build, experiment_of, frames, open_link, records, scene_of
 
 N_CHAINS, BURN_IN, BEFORE, AFTER = 12, 40, 300, 400

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from app.views import VIEWS, fitting
-from app.views.fit import Fit
-from app.views.gradient_noise import GradientNoise, _noise
-from samplers import Run
-from samplers.targets import TARGETS
-from samplers.targets.curve_network import LOOKED_AT
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.fit import Fit
+from sgmcmc_lab.app.views.gradient_noise import GradientNoise, _noise
+from sgmcmc_lab.samplers import Run
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.curve_network import LOOKED_AT
 from tests.helpers.checks_views import check, experiment_of, frames, records, scene_of
 
 WITH_A_FIT = ["linear_regression", "logistic_regression", "poisson_regression", "student_mean", "tied_means", "lasso"]
@@ -43,7 +43,7 @@ def test_the_band_of_exact_draws_is_the_exact_band(target, monkeypatch):
     low, high = levels(data["band 0"])
     assert np.abs(low - 0.05).max() < 0.05
     assert np.abs(high - 0.95).max() < 0.05
-    monkeypatch.setattr("app.views.fit.SHARE", (0.15, 0.85))
+    monkeypatch.setattr("sgmcmc_lab.app.views.fit.SHARE", (0.15, 0.85))
     low, high = levels(view.compute(frames(made))["band 0"])
     assert min(np.abs(low - 0.05).min(), np.abs(high - 0.95).min()) > 0.05
 

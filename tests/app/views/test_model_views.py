@@ -9,22 +9,22 @@ import pytest
 from bokeh.models import Image, Quad
 from scipy import stats
 
-import app.views.models as package
-from app.live.lanes.models import MethodRecord, load
-from app.views import VIEWS
-from app.views.base import COLUMNS, SCORES, Frame, Position, Scene
-from app.views.models.adjacency import HELD, in_order, observed_matrix, shades
-from app.views.models.batch import gain
-from app.views.models.cluster_points import CORNERS, ellipses
-from app.views.models.graph import agreement, held_edges, layout, matched, observed
-from app.views.models.scores import curve, ends
-from app.views.models.weights import LOWEST
-from app.views.models.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
-from samplers import Experiment
-from samplers.models import METHODS, MODELS
-from samplers.models.network.model import explained
-from samplers.models.run import Score, start
-from samplers.spec import samplers_of
+import sgmcmc_lab.app.views.models as package
+from sgmcmc_lab.app.live.lanes.models import MethodRecord, load
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import COLUMNS, SCORES, Frame, Position, Scene
+from sgmcmc_lab.app.views.models.adjacency import HELD, in_order, observed_matrix, shades
+from sgmcmc_lab.app.views.models.batch import gain
+from sgmcmc_lab.app.views.models.cluster_points import CORNERS, ellipses
+from sgmcmc_lab.app.views.models.graph import agreement, held_edges, layout, matched, observed
+from sgmcmc_lab.app.views.models.scores import curve, ends
+from sgmcmc_lab.app.views.models.weights import LOWEST
+from sgmcmc_lab.app.views.models.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.network.model import explained
+from sgmcmc_lab.samplers.models.run import Score, start
+from sgmcmc_lab.samplers.spec import samplers_of
 from tests.helpers.checks_views import MODEL_VIEWS, build, lane_of, open_link
 
 CHANGED = Position(steps=1.0, gradients=np.nan, data=2.0, seconds=0.5)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from bokeh.models import ContourRenderer
 
-from app.views.energy import Energy
-from app.views.order import Order, Rung
-from app.views.phase import Phase
-from app.views.thermostat import Thermostat
-from samplers import Run, RunSpec
+from sgmcmc_lab.app.views.energy import Energy
+from sgmcmc_lab.app.views.order import Order, Rung
+from sgmcmc_lab.app.views.phase import Phase
+from sgmcmc_lab.app.views.thermostat import Thermostat
+from sgmcmc_lab.samplers import Run, RunSpec
 from tests.helpers.checks_views import fitting, frames, records, scene_of
 
 

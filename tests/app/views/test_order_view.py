@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from app.views import order
-from app.views.order import Order, fitted, settled, slope
+from sgmcmc_lab.app.views import order
+from sgmcmc_lab.app.views.order import Order, fitted, settled, slope
 from tests.helpers.checks_views import frames, records, scene_of
 
 

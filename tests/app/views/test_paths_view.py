@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from app.live.lanes.models import MethodRecord
-from app.views import VIEWS
-from app.views.base import Frame, Scene
-from app.views.models import paths as module
-from samplers.models.run import start
-from samplers.models.sparse import Sparse
-from samplers.targets.own import Table
+from sgmcmc_lab.app.live.lanes.models import MethodRecord
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import Frame, Scene
+from sgmcmc_lab.app.views.models import paths as module
+from sgmcmc_lab.samplers.models.run import start
+from sgmcmc_lab.samplers.models.sparse import Sparse
+from sgmcmc_lab.samplers.targets.own import Table
 from tests.helpers.checks_views import build, open_link
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from app.views import VIEWS, fitting
-from app.views.predictive import LETTERS
-from samplers import Change, Experiment
-from samplers.diagnostics import calibration
-from samplers.expressions import draws
-from samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.predictive import LETTERS
+from sgmcmc_lab.samplers import Change, Experiment
+from sgmcmc_lab.samplers.diagnostics import calibration
+from sgmcmc_lab.samplers.expressions import draws
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 from tests.helpers.checks_views import check, experiment_of, frames, records, scene_of
 
 KEYS = ("prior_predictive", "posterior_predictive", "calibration")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.views.auto_range import GROWTH, LENGTHS, MOST, SHARE, Reach
+from sgmcmc_lab.app.views.auto_range import GROWTH, LENGTHS, MOST, SHARE, Reach
 
 
 @pytest.mark.parametrize("side", [-1, 1])

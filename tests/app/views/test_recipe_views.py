@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from bokeh.models import ContourRenderer
 
-from app.live.lanes.densities import LaneRecord
-from app.live.runner import Runner
-from app.state import AppState
-from app.views import VIEWS
-from app.views.base import Scene
-from app.views.completeness import (
+from sgmcmc_lab.app.live.lanes.densities import LaneRecord
+from sgmcmc_lab.app.live.runner import Runner
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import Scene
+from sgmcmc_lab.app.views.completeness import (
     BOTH,
     COLUMNS,
     CONSTANT,
@@ -25,19 +25,19 @@ from app.views.completeness import (
     Completeness,
     known,
 )
-from app.views.distance import FLOOR
-from app.views.drift import CUT, DOTS, LONGEST, PARTS, Drift, drift_terms
-from app.views.kl import KL
-from app.views.ks import KS
-from app.views.planes import density
-from app.views.recipes import layouts_of
-from app.views.stationarity import UNKNOWN
-from app.views.written import SIDE, Written
-from samplers import Change, Choice, Experiment, Run
-from samplers.recipe.flow import on_points
-from samplers.recipe.presets import PRESETS
-from samplers.recipe.recipe import Layout
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.views.distance import FLOOR
+from sgmcmc_lab.app.views.drift import CUT, DOTS, LONGEST, PARTS, Drift, drift_terms
+from sgmcmc_lab.app.views.kl import KL
+from sgmcmc_lab.app.views.ks import KS
+from sgmcmc_lab.app.views.planes import density
+from sgmcmc_lab.app.views.recipes import layouts_of
+from sgmcmc_lab.app.views.stationarity import UNKNOWN
+from sgmcmc_lab.app.views.written import SIDE, Written
+from sgmcmc_lab.samplers import Change, Choice, Experiment, Run
+from sgmcmc_lab.samplers.recipe.flow import on_points
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.recipe.recipe import Layout
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.work import calls_of
 
 SGHMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}

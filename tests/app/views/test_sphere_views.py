@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 from scipy.ndimage import maximum_filter
 
-from app import link
-from app.live.lanes.densities import LaneRecord
-from app.page.equations import cards
-from app.state import AppState
-from app.views import VIEWS
-from app.views.base import Frame, Scene
-from app.views.circle import ARROW, HEIGHT, LONGEST, RING, Circle, arrows, ring
-from app.views.frames import Frames
-from app.views.globe import Globe, graticule, turned
-from app.views.order import Order, slope
-from app.views.recipes import layouts_of
-from app.views.temperature import Means, Temperature, expected
-from app.views.torus import Torus, tick_step
-from samplers import Change, Experiment, Run
-from samplers.compile import jit
-from samplers.kernels import SAMPLERS
-from samplers.manifolds import Sphere, Spheres
-from samplers.targets import TARGETS
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live.lanes.densities import LaneRecord
+from sgmcmc_lab.app.page.equations import cards
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS
+from sgmcmc_lab.app.views.base import Frame, Scene
+from sgmcmc_lab.app.views.circle import ARROW, HEIGHT, LONGEST, RING, Circle, arrows, ring
+from sgmcmc_lab.app.views.frames import Frames
+from sgmcmc_lab.app.views.globe import Globe, graticule, turned
+from sgmcmc_lab.app.views.order import Order, slope
+from sgmcmc_lab.app.views.recipes import layouts_of
+from sgmcmc_lab.app.views.temperature import Means, Temperature, expected
+from sgmcmc_lab.app.views.torus import Torus, tick_step
+from sgmcmc_lab.samplers import Change, Experiment, Run
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.manifolds import Sphere, Spheres
+from sgmcmc_lab.samplers.targets import TARGETS
 
 SPHERES = [key for key, target in TARGETS.items() if target.geometry in (Sphere, Spheres)]
 OWN = {2: "circle", 3: "globe", 4: "torus"}

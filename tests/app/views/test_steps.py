@@ -7,18 +7,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from app.page import step_player as walk_module
-from app.page.step_bar import StepBar
-from app.page.step_player import KEPT, Walk
-from app.state import AppState
-from app.views import VIEWS, steps
-from app.views.base import Playing
-from app.views.steps import colours_of, lit_equation, longer, numbers_of, under
-from samplers import Run
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS, base
-from samplers.step_terms import take_apart
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.page import step_player as walk_module
+from sgmcmc_lab.app.page.step_bar import StepBar
+from sgmcmc_lab.app.page.step_player import KEPT, Walk
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS, steps
+from sgmcmc_lab.app.views.base import Playing
+from sgmcmc_lab.app.views.steps import colours_of, lit_equation, longer, numbers_of, under
+from sgmcmc_lab.samplers import Run
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS, base
+from sgmcmc_lab.samplers.step_terms import take_apart
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.checks_views import check, frames, records, scene_of
 
 SHOWN = [

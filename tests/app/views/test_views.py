@@ -11,22 +11,22 @@ import pytest
 from bokeh.models import GlyphRenderer, Image, Label, Node, Plot
 from scipy import stats
 
-import app.views
-from app.views import VIEWS, mgf
-from app.views.autocorrelation import Autocorrelation
-from app.views.base import LINE, Scene, View
-from app.views.components import LEVELS, Components
-from app.views.marginal import Marginal
-from app.views.marks import LONG, round_up
-from app.views.moments import CHAINS, STEPS, Moments, fit, theory
-from app.views.planes import sign
-from app.views.recipes import layouts_of
-from app.views.scales import Scale
-from app.views.trace import TraceView
-from samplers import Change
-from samplers.diagnostics import autocorrelation, moments
-from samplers.kernels import SAMPLERS
-from samplers.running_statistics import bin_edges
+from sgmcmc_lab.app import views
+from sgmcmc_lab.app.views import VIEWS, mgf
+from sgmcmc_lab.app.views.autocorrelation import Autocorrelation
+from sgmcmc_lab.app.views.base import LINE, Scene, View
+from sgmcmc_lab.app.views.components import LEVELS, Components
+from sgmcmc_lab.app.views.marginal import Marginal
+from sgmcmc_lab.app.views.marks import LONG, round_up
+from sgmcmc_lab.app.views.moments import CHAINS, STEPS, Moments, fit, theory
+from sgmcmc_lab.app.views.planes import sign
+from sgmcmc_lab.app.views.recipes import layouts_of
+from sgmcmc_lab.app.views.scales import Scale
+from sgmcmc_lab.app.views.trace import TraceView
+from sgmcmc_lab.samplers import Change
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, moments
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.running_statistics import bin_edges
 from tests.helpers.checks_views import (
     DENSITY_VIEWS,
     SCENES,
@@ -48,8 +48,8 @@ DEFAULT = ("state", "marginal", "ks", "autocorrelation", "trace")
 
 def test_every_module_with_a_view_is_registered():
     found = set()
-    for module in pkgutil.iter_modules(app.views.__path__):
-        content = vars(importlib.import_module(f"app.views.{module.name}"))
+    for module in pkgutil.iter_modules(views.__path__):
+        content = vars(importlib.import_module(f"sgmcmc_lab.app.views.{module.name}"))
         own = [
             v
             for v in content.values()

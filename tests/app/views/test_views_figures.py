@@ -13,11 +13,11 @@ import pytest
 from bokeh.core.property.vectorization import Field, Value
 from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Line, Model, Plot, Segment, VArea
 
-from app.views import VIEWS, fitting
-from app.views.base import Scene
-from app.views.recipes import layouts_of
-from app.views.theme import FINE
-from samplers import Experiment, Run
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.base import Scene
+from sgmcmc_lab.app.views.recipes import layouts_of
+from sgmcmc_lab.app.views.theme import FINE
+from sgmcmc_lab.samplers import Experiment, Run
 from tests.helpers.stages import NAMES, STAGES, experiment_of, summary
 
 RECORDS = Path(__file__).with_name("views_figures.json")

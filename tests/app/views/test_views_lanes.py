@@ -15,21 +15,21 @@ import numpy as np
 import pytest
 from bokeh.models import GlyphRenderer
 
-from app import link
-from app.live.lanes import Progress
-from app.live.lanes.densities import DensityLanes, LaneRecord
-from app.live.lanes.models import load
-from app.state import AppState
-from app.views import VIEWS, curl, evolution, fitting, mgf, moments, order, planes, spectrum, trace, written
-from app.views.base import Frame, Position, Scene, View
-from app.views.drift import CUT
-from app.views.models.scores import curve
-from app.views.recipes import RecipeView, layouts_of
-from samplers import Change, Choice, Experiment, Run
-from samplers.diagnostics import convergence, divergence
-from samplers.diagnostics import ks as diagnostics_ks
-from samplers.models.run import Score, start
-from samplers.targets.base import ByTarget
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live.lanes import Progress
+from sgmcmc_lab.app.live.lanes.densities import DensityLanes, LaneRecord
+from sgmcmc_lab.app.live.lanes.models import load
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS, curl, evolution, fitting, mgf, moments, order, planes, spectrum, trace, written
+from sgmcmc_lab.app.views.base import Frame, Position, Scene, View
+from sgmcmc_lab.app.views.drift import CUT
+from sgmcmc_lab.app.views.models.scores import curve
+from sgmcmc_lab.app.views.recipes import RecipeView, layouts_of
+from sgmcmc_lab.samplers import Change, Choice, Experiment, Run
+from sgmcmc_lab.samplers.diagnostics import convergence, divergence
+from sgmcmc_lab.samplers.diagnostics import ks as diagnostics_ks
+from sgmcmc_lab.samplers.models.run import Score, start
+from sgmcmc_lab.samplers.targets.base import ByTarget
 from tests.helpers.checks_views import DENSITY_VIEWS, MODEL_VIEWS, lane_of
 from tests.helpers.stages import NAMES, STAGES, experiment_of, summary
 
@@ -58,7 +58,9 @@ def small_work():
     """The views' own work is counted, not timed, and little of it is enough; their figures are not drawn."""
     with pytest.MonkeyPatch.context() as patch:
         for view in DENSITY_VIEWS.values():
-            for module in (inspect.getmodule(each) for each in view.__mro__ if each.__module__.startswith("app.views")):
+            for module in (
+                inspect.getmodule(each) for each in view.__mro__ if each.__module__.startswith("sgmcmc_lab.app.views")
+            ):
                 for name in {"plot", "even_plot", "stack", "column", "row"} & vars(module).keys():
                     patch.setattr(module, name, lambda *args, **options: Canvas())
         patch.setattr(planes, "plot", lambda *args, **options: Canvas())

@@ -11,9 +11,9 @@ import pytest
 from playwright.async_api import Error
 from tornado.websocket import WebSocketClosedError
 
-from samplers.benchmarks import classroom, closed
-from samplers.benchmarks.control import Fed
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.benchmarks import classroom, closed
+from sgmcmc_lab.samplers.benchmarks.control import Fed
+from sgmcmc_lab.samplers.parameters import SpecError
 
 
 class Pages:

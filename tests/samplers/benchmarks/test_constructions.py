@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from samplers.benchmarks import constructions
-from samplers.benchmarks.constructions import CONSTRUCTIONS, COUNTS, draws, score
+from sgmcmc_lab.samplers.benchmarks import constructions
+from sgmcmc_lab.samplers.benchmarks.constructions import CONSTRUCTIONS, COUNTS, draws, score
 
 EXACT = 0.8687 / constructions.N_STEPS**0.5
 CHAINS = 6

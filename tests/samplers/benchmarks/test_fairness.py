@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from samplers.benchmarks import fairness
+from sgmcmc_lab.samplers.benchmarks import fairness
 
 
 class Server:

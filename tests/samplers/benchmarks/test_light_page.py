@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from samplers.benchmarks.light import LightPage, models
+from sgmcmc_lab.samplers.benchmarks.light import LightPage, models
 from tests.browser import LIGHT_PAGE
 
 DOCUMENT = b"\0" * 16

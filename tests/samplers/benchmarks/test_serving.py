@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from samplers.benchmarks.serving import BEHIND, children, put_behind
+from sgmcmc_lab.samplers.benchmarks.serving import BEHIND, children, put_behind
 
 MANY = """
 import os, subprocess, sys, threading

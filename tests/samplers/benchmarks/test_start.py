@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from samplers.benchmarks import kernels, start
-from samplers.compile import jit
+from sgmcmc_lab.samplers.benchmarks import kernels, start
+from sgmcmc_lab.samplers.compile import jit
 
 
 class Page:
@@ -38,7 +38,7 @@ def test_it_ends_with_the_last_function_of_the_engine(fault, tmp_path, monkeypat
 
     Planted fault: the benches' own functions are waited for, which are not in the process that compiles.
     """
-    importlib.import_module("samplers.models")
+    importlib.import_module("sgmcmc_lab.samplers.models")
     functions = [f for f in jit.declared() if jit.kept_in(f) is not None]
     benches = [f for f in functions if Path(f.py_func.__code__.co_filename).parent == Path(kernels.__file__).parent]
     assert benches and len(start.files()) == len(functions) - len(benches)

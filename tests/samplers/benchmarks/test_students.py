@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from samplers.benchmarks import students
-from samplers.benchmarks.students import Hall, Reach, Student
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.benchmarks import students
+from sgmcmc_lab.samplers.benchmarks.students import Hall, Reach, Student
+from sgmcmc_lab.samplers.parameters import SpecError
 
 
 class Socket:

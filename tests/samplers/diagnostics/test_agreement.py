@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from samplers import Run
-from samplers.diagnostics import agreement
-from samplers.spec import RunSpec
+from sgmcmc_lab.samplers import Run
+from sgmcmc_lab.samplers.diagnostics import agreement
+from sgmcmc_lab.samplers.spec import RunSpec
 
 
 def run_of(target, sampler, n, params=None, target_params=None, gradient="", **settings):

@@ -7,8 +7,8 @@ the presets, each at p > 1e-4, 0.4 %.
 import numpy as np
 import pytest
 
-from samplers.diagnostics import calibration
-from samplers.diagnostics.calibration import (
+from sgmcmc_lab.samplers.diagnostics import calibration
+from sgmcmc_lab.samplers.diagnostics.calibration import (
     BINS,
     DRAWS,
     Calibration,
@@ -20,12 +20,12 @@ from samplers.diagnostics.calibration import (
     refusal,
     with_rows,
 )
-from samplers.expressions import ZERO
-from samplers.parameters import SpecError
-from samplers.spec import RunSpec
-from samplers.targets.bounded import Bounded
-from samplers.targets.posterior import TypedPosterior
-from samplers.targets.posterior_data import PRESETS
+from sgmcmc_lab.samplers.expressions import ZERO
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets.bounded import Bounded
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 
 ALARM = 1e-4
 RUNS, ROWS = 96, 8

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from samplers import RunSpec, diagnostics, run
-from samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
-from samplers.running_statistics import WATCHED, Statistics
-from samplers.targets import TARGETS, dirichlet
+from sgmcmc_lab.samplers import RunSpec, diagnostics, run
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
+from sgmcmc_lab.samplers.running_statistics import WATCHED, Statistics
+from sgmcmc_lab.samplers.targets import TARGETS, dirichlet
 from tests.helpers.work import calls_of
 
 Z = 4.0

@@ -5,12 +5,12 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 from scipy import stats
 
-from samplers import RunSpec, run
-from samplers.diagnostics import autocorrelation, divergence, ks, moments
-from samplers.diagnostics.predictive import STATISTICS, p_value
-from samplers.engine import Run
-from samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers import RunSpec, run
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, divergence, ks, moments
+from sgmcmc_lab.samplers.diagnostics.predictive import STATISTICS, p_value
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
+from sgmcmc_lab.samplers.targets import TARGETS
 
 
 def exact(target, **settings):

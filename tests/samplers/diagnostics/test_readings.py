@@ -15,11 +15,11 @@ from numba import types
 from scipy import special, stats
 from scipy.interpolate import PchipInterpolator
 
-from samplers import RunSpec, run, running_statistics
-from samplers.compile import jit
-from samplers.diagnostics import autocorrelation, bands, convergence, divergence, histogram, ks, moments
-from samplers.running_statistics import LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, Statistics
-from samplers.targets import expectations
+from sgmcmc_lab.samplers import RunSpec, run, running_statistics
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, bands, convergence, divergence, histogram, ks, moments
+from sgmcmc_lab.samplers.running_statistics import LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, Statistics
+from sgmcmc_lab.samplers.targets import expectations
 
 RUNS = {
     "quartic": ("quartic", "sgld", {}, 4, 3000),
@@ -98,7 +98,7 @@ def test_readings_take_plain_arrays_and_make_none():
 
 
 def test_to_import_them_compiles_nothing():
-    code = "import samplers.diagnostics; from samplers.compile import jit; print(len(jit._READY), len(jit.readings()))"
+    code = "import sgmcmc_lab.samplers.diagnostics; from sgmcmc_lab.samplers.compile import jit; print(len(jit._READY), len(jit.readings()))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert said[0] == "0" and int(said[1]) == len(jit.readings())
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from samplers.expressions.densities import DENSITIES
-from samplers.expressions.draws import LAWS, Truncated
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.draws import LAWS, Truncated
 
 N = 20_000
 WHOLE = 1e-5

@@ -6,11 +6,11 @@ Each planted fault is one that was there, or is the naive formula.
 import numpy as np
 import pytest
 
-from samplers.expressions import densities, parse
-from samplers.expressions.densities import DENSITIES
-from samplers.expressions.functions import FUNCTIONS, OF_TWO
-from samplers.expressions.normal_form import _call, constant
-from samplers.targets import bounded
+from sgmcmc_lab.samplers.expressions import densities, parse
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS, OF_TWO
+from sgmcmc_lab.samplers.expressions.normal_form import _call, constant
+from sgmcmc_lab.samplers.targets import bounded
 from tests import ends
 from tests.ends import CASES, by_machine, by_numpy, worst
 

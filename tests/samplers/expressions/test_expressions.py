@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samplers.expressions import (
+from sgmcmc_lab.samplers.expressions import (
     Expression,
     apply,
     constant,
@@ -24,12 +24,12 @@ from samplers.expressions import (
     work_limit,
     writing,
 )
-from samplers.expressions import name as variable
-from samplers.expressions.functions import FUNCTIONS, OF_TWO
-from samplers.expressions.limits import MAX_LENGTH, MAX_WORK
-from samplers.expressions.nodes import Kind
-from samplers.expressions.program import Op, Program
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.expressions import name as variable
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS, OF_TWO
+from sgmcmc_lab.samplers.expressions.limits import MAX_LENGTH, MAX_WORK
+from sgmcmc_lab.samplers.expressions.nodes import Kind
+from sgmcmc_lab.samplers.expressions.program import Op, Program
+from sgmcmc_lab.samplers.parameters import SpecError
 from tests.helpers.work import calls_of
 
 NAMES = ("theta", "r", "xi")

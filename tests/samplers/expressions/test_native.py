@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit, types
 
-from samplers import Change, RunSpec, SpecError
-from samplers.engine import Run
-from samplers.expressions import compiler, parse
-from samplers.expressions.compiler import Code
-from samplers.expressions.functions import OF_TWO
-from samplers.expressions.inspection import ForbiddenError, inspect
-from samplers.expressions.machine import LANES, execute, program, workspace
-from samplers.expressions.native import Loop, call, module
-from samplers.expressions.program import Op
+from sgmcmc_lab.samplers import Change, RunSpec, SpecError
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.expressions import compiler, parse
+from sgmcmc_lab.samplers.expressions.compiler import Code
+from sgmcmc_lab.samplers.expressions.functions import OF_TWO
+from sgmcmc_lab.samplers.expressions.inspection import ForbiddenError, inspect
+from sgmcmc_lab.samplers.expressions.machine import LANES, execute, program, workspace
+from sgmcmc_lab.samplers.expressions.native import Loop, call, module
+from sgmcmc_lab.samplers.expressions.program import Op
 
 NAMES = ("x", "y")
 SPECIAL = [

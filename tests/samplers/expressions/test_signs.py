@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from samplers.expressions import evaluate, normal_form, parse
-from samplers.expressions.functions import FUNCTIONS
+from sgmcmc_lab.samplers.expressions import evaluate, normal_form, parse
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
 
 X = np.concatenate([np.linspace(-4.9, 4.9, 99) + 0.013, [-0.3, 0.3]])
 FORMS = {

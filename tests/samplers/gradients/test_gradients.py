@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from samplers import Experiment, Run, RunSpec
-from samplers.compile import jit
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.parameters import SpecError
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers import Experiment, Run, RunSpec
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.checks_gradients import check_gradient, missing
 from tests.helpers.checks_samplers import FEW_DATA
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from samplers.kernels import kicks
+from sgmcmc_lab.samplers.kernels import kicks
 
 
 @pytest.mark.parametrize(

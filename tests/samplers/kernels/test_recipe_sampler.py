@@ -10,15 +10,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from samplers import Change, Experiment, RunSpec, SpecError, engine
-from samplers.compile import jit
-from samplers.expressions import parse
-from samplers.expressions.machine import LANES
-from samplers.kernels.recipe import RecipeSampler, parameters_of
-from samplers.recipe.presets import PRESETS
-from samplers.recipe.recipe import Layout
-from samplers.targets import TARGETS
-from samplers.targets.typed import Typed
+from sgmcmc_lab.samplers import Change, Experiment, RunSpec, SpecError, engine
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions import parse
+from sgmcmc_lab.samplers.expressions.machine import LANES
+from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler, parameters_of
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.recipe.recipe import Layout
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.typed import Typed
 from tests.helpers.chain_laws import sghmc_joint_law
 from tests.helpers.statistics import (
     critical,

@@ -9,17 +9,17 @@ import weakref
 import numpy as np
 import pytest
 
-from samplers import Change, Experiment, RunSpec, SpecError, engine
-from samplers.expressions import ZERO, evaluate
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.kernels.recipe import RecipeSampler, parameters_of
-from samplers.recipe.flow import on_points
-from samplers.recipe.presets import PRESETS, preset
-from samplers.recipe.recipe import Layout, Recipe
-from samplers.spec import samplers_of
-from samplers.targets import TARGETS, Typed
-from samplers.targets.base import Target
+from sgmcmc_lab.samplers import Change, Experiment, RunSpec, SpecError, engine
+from sgmcmc_lab.samplers.expressions import ZERO, evaluate
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler, parameters_of
+from sgmcmc_lab.samplers.recipe.flow import on_points
+from sgmcmc_lab.samplers.recipe.presets import PRESETS, preset
+from sgmcmc_lab.samplers.recipe.recipe import Layout, Recipe
+from sgmcmc_lab.samplers.spec import samplers_of
+from sgmcmc_lab.samplers.targets import TARGETS, Typed
+from sgmcmc_lab.samplers.targets.base import Target
 from tests.helpers.checks_samplers import FEW_DATA, check_formula
 
 DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})

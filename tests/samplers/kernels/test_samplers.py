@@ -13,12 +13,12 @@ import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 from scipy import linalg, stats
 
-from samplers import engine
-from samplers.compile import jit
-from samplers.kernels import SAMPLERS
-from samplers.kernels.minibatch import estimate_counts
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.kernels.minibatch import estimate_counts
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.chain_laws import cir_law, hmc_law, repeated_moves, sghmc_joint_law, sghmc_law, sgld_law
 from tests.helpers.checks_samplers import (
     N_CHAINS,

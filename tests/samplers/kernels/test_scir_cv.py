@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from samplers import Run, RunSpec
-from samplers.compile import jit
-from samplers.diagnostics import ks, moments
+from sgmcmc_lab.samplers import Run, RunSpec
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.diagnostics import ks, moments
 
 ITEMS, COUNTS = 1000, np.array([800, 100, 100])
 

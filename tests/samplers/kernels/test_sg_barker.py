@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from samplers import Run
-from samplers.spec import RunSpec
+from sgmcmc_lab.samplers import Run
+from sgmcmc_lab.samplers.spec import RunSpec
 from tests.helpers.statistics import at_rest_in_its_law
 
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from samplers import engine
-from samplers.compile import jit
-from samplers.diagnostics.divergence import kl_2d
-from samplers.engine import first_state
-from samplers.kernels import SAMPLERS
-from samplers.parameters import declared
-from samplers.spec import Change, RunSpec
-from samplers.targets import TARGETS
-from samplers.targets.base import MANIFOLD
-from samplers.targets.quadrature import rule
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.diagnostics.divergence import kl_2d
+from sgmcmc_lab.samplers.engine import first_state
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.spec import Change, RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import MANIFOLD
+from sgmcmc_lab.samplers.targets.quadrature import rule
 from tests.helpers.checks_samplers import OFFERED, in_turn
 from tests.helpers.circle_law import TOY_BIAS
 from tests.helpers.statistics import (

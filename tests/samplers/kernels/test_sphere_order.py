@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from samplers.compile import jit
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.circle_law import TOY_BIAS, Law, overdamped_law, splitting_law
 from tests.helpers.statistics import (
     at_rest_in_its_law,

@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import cdist, pdist
 
-from samplers import Experiment, Run, RunSpec
-from samplers.parameters import SpecError
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers import Experiment, Run, RunSpec
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets import TARGETS
 
 
 def at_rest(target, n_chains, n_steps=4000, step_size=0.5, **params):

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import linalg, special
 
-from samplers import engine
-from samplers.compile import jit
-from samplers.kernels import SAMPLERS
-from samplers.manifolds import Euclidean, Manifold, Simplex, Sphere, Spheres, Stiefel
-from samplers.manifolds.sphere import flow_part, project_part
-from samplers.spec import RunSpec
-from samplers.targets.base import MANIFOLD, Column, Target
-from samplers.targets.quadrature import rule
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.manifolds import Euclidean, Manifold, Simplex, Sphere, Spheres, Stiefel
+from sgmcmc_lab.samplers.manifolds.sphere import flow_part, project_part
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, Column, Target
+from sgmcmc_lab.samplers.targets.quadrature import rule
 from tests.helpers.statistics import failures, ks_verdict, mean_verdict
 
 N = 20
@@ -308,7 +308,7 @@ class TestStiefel(Invariants):
 def test_every_manifold_has_its_class():
     """Fails where a manifold has no tests of its own."""
     tested = {type(cls.manifold) for cls in Invariants.__subclasses__()}
-    assert tested == {cls for cls in Manifold.__subclasses__() if cls.__module__.startswith("samplers.")}
+    assert tested == {cls for cls in Manifold.__subclasses__() if cls.__module__.startswith("sgmcmc_lab.")}
 
 
 def test_a_flow_that_leaves_would_be_seen():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from samplers.models.average import LaterAverage
+from sgmcmc_lab.samplers.models.average import LaterAverage
 
 
 def test_it_is_of_the_last_half_to_three_quarters():

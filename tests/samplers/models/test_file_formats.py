@@ -6,15 +6,15 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from samplers.file_format import Format, is_missing, to_number
-from samplers.files import FileError
-from samplers.models.clusters import points
-from samplers.models.mixture import data as visits
-from samplers.models.network.graph import read_upload as graph_of
-from samplers.models.topics.corpus import read_uploads, words_of
-from samplers.parameters import SpecError, check, declared
-from samplers.targets import own
-from samplers.targets.linear_table import TableLinear
+from sgmcmc_lab.samplers.file_format import Format, is_missing, to_number
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models.clusters import points
+from sgmcmc_lab.samplers.models.mixture import data as visits
+from sgmcmc_lab.samplers.models.network.graph import read_upload as graph_of
+from sgmcmc_lab.samplers.models.topics.corpus import read_uploads, words_of
+from sgmcmc_lab.samplers.parameters import SpecError, check, declared
+from sgmcmc_lab.samplers.targets import own
+from sgmcmc_lab.samplers.targets.linear_table import TableLinear
 
 N = 12
 X = np.column_stack([np.arange(N) + 0.5, np.arange(N) ** 2 % 7 - 2.0])
@@ -410,7 +410,7 @@ def test_the_work_grows_with_the_size(n, monkeypatch):
     """Cells that are looked at: each of the numbers once or twice, whatever their number."""
     calls = []
     real = to_number
-    monkeypatch.setattr("samplers.file_format.to_number", lambda *args: calls.append(1) or real(*args))
+    monkeypatch.setattr("sgmcmc_lab.samplers.file_format.to_number", lambda *args: calls.append(1) or real(*args))
     rows = [[f"{k}", f"{k * k % 7}.5", f"{k % 5}"] for k in range(n)]
     points.read({"p.csv": table(rows, "a,b,c").encode()})
     assert 3 * n < len(calls) < 9 * n + 3000

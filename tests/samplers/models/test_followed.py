@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
-from app import link
-from app.live.lanes.models import MethodRecord
-from app.state import AppState
-from app.views import VIEWS, fitting
-from app.views.base import COLUMNS, Frame, Scene
-from lessons.evidence import measured
-from lessons.measures import MEASURES
-from samplers import Change, Choice, Experiment
-from samplers.cli import main
-from samplers.diagnostics import convergence
-from samplers.diagnostics.autocorrelation import integrated_time
-from samplers.models import METHODS, MODELS
-from samplers.models.run import Later, run_models, start
-from samplers.models.topics import model as topics_model
-from samplers.parameters import SpecError
-from samplers.spec import samplers_of
-from samplers.targets.base import Column, unknown
+from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live.lanes.models import MethodRecord
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views import VIEWS, fitting
+from sgmcmc_lab.app.views.base import COLUMNS, Frame, Scene
+from sgmcmc_lab.lessons.evidence import measured
+from sgmcmc_lab.lessons.measures import MEASURES
+from sgmcmc_lab.samplers import Change, Choice, Experiment
+from sgmcmc_lab.samplers.cli import main
+from sgmcmc_lab.samplers.diagnostics import convergence
+from sgmcmc_lab.samplers.diagnostics.autocorrelation import integrated_time
+from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.run import Later, run_models, start
+from sgmcmc_lab.samplers.models.topics import model as topics_model
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import samplers_of
+from sgmcmc_lab.samplers.targets.base import Column, unknown
 from tests.helpers.checks_views import check
 
 FLORENTINE = {"graph": "florentine", "n_communities": 3}

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samplers import Change, Choice, Experiment
-from samplers.models import METHODS, MODELS
-from samplers.models.run import SCORE_SPACING, run_models, start
-from samplers.parameters import SpecError
-from samplers.spec import OWN_GRADIENT, first_lanes, max_lanes, samplers_of
+from sgmcmc_lab.samplers import Change, Choice, Experiment
+from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.run import SCORE_SPACING, run_models, start
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import OWN_GRADIENT, first_lanes, max_lanes, samplers_of
 from tests.helpers.strategies import params_of
 
 SMALL = {"corpus": "bars", "n_topics": 5}

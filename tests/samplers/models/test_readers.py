@@ -8,19 +8,19 @@ import sys
 import numpy as np
 import pytest
 
-from lessons.document import LessonError
-from lessons.lesson import read as read_lesson
-from samplers import file_format, files
-from samplers.files import FileError
-from samplers.models.factors import data as rows
-from samplers.models.mixture import data as visits
-from samplers.models.network import graph as graphs
-from samplers.models.network.graph import read_upload
-from samplers.models.topics import corpus as corpora
-from samplers.models.topics.corpus import read_uploads
-from samplers.parameters import SpecError
-from samplers.spec import Experiment
-from samplers.targets import own
+from sgmcmc_lab.lessons.document import LessonError
+from sgmcmc_lab.lessons.lesson import read as read_lesson
+from sgmcmc_lab.samplers import file_format, files
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models.factors import data as rows
+from sgmcmc_lab.samplers.models.mixture import data as visits
+from sgmcmc_lab.samplers.models.network import graph as graphs
+from sgmcmc_lab.samplers.models.network.graph import read_upload
+from sgmcmc_lab.samplers.models.topics import corpus as corpora
+from sgmcmc_lab.samplers.models.topics.corpus import read_uploads
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import Experiment
+from sgmcmc_lab.samplers.targets import own
 
 # ---------------------------------------------------------------- any bytes
 

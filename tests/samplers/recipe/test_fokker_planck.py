@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import linalg, sparse
 
-from samplers.recipe import fokker_planck
-from samplers.recipe.fokker_planck import (
+from sgmcmc_lab.samplers.recipe import fokker_planck
+from sgmcmc_lab.samplers.recipe.fokker_planck import (
     Evolution,
     Factor,
     Grid,
@@ -24,7 +24,7 @@ from samplers.recipe.fokker_planck import (
     spectrum,
     stationary,
 )
-from samplers.targets.quadrature import integrate
+from sgmcmc_lab.samplers.targets.quadrature import integrate
 
 SIGMA = np.array([[1.0, 0.9], [0.9, 1.0]])
 BOX = Grid((-5.0, -5.0), (5.0, 5.0), (100, 100))
@@ -375,7 +375,7 @@ def test_no_mode_of_the_reversed_force():
 
 
 def test_fault_the_mode_of_the_reversed_force(monkeypatch):
-    monkeypatch.setattr("samplers.recipe.fokker_planck.ROUGH", 0.0)
+    monkeypatch.setattr("sgmcmc_lab.samplers.recipe.fokker_planck.ROUGH", 0.0)
     L = generator(WELL, phase, 0.0, 0.0, 1.0, 1.0)
     assert spectrum(L, WELL, WELL.stationary(phase), 3).gap == pytest.approx(0.189, abs=1e-3)
 

@@ -9,14 +9,14 @@ import re
 import numpy as np
 import pytest
 
-from samplers.expressions import apply, evaluate, work_limit
-from samplers.expressions import name as variable
-from samplers.gradients import GRADIENTS
-from samplers.parameters import SpecError, declared
-from samplers.recipe.flow import effective
-from samplers.recipe.presets import PRESETS, SGHMC, Preset, preset
-from samplers.recipe.recipe import KINDS, Layout, Recipe, canonical_curl, diagonal
-from samplers.targets.quadrature import integrate
+from sgmcmc_lab.samplers.expressions import apply, evaluate, work_limit
+from sgmcmc_lab.samplers.expressions import name as variable
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.parameters import SpecError, declared
+from sgmcmc_lab.samplers.recipe.flow import effective
+from sgmcmc_lab.samplers.recipe.presets import PRESETS, SGHMC, Preset, preset
+from sgmcmc_lab.samplers.recipe.recipe import KINDS, Layout, Recipe, canonical_curl, diagonal
+from sgmcmc_lab.samplers.targets.quadrature import integrate
 from tests.helpers.naive_law import wrong_potential
 from tests.helpers.work import calls_of
 

@@ -8,22 +8,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.live.lanes.densities import LaneRecord
-from app.views.base import Scene
-from app.views.curl import STRENGTHS, Curl, closed_form
-from app.views.evolution import CHAINS, FRAMES, GAPS, Evolution, Simulation, chance, divergence, lane_spec
-from app.views.modes import Modes
-from app.views.planes import Process, process_of
-from app.views.spectrum import SpectrumView, linear, mixing
-from app.views.stationarity import Stationarity
-from samplers import Change, Experiment, Run
-from samplers.diagnostics import autocorrelation
-from samplers.gradients import GRADIENTS
-from samplers.kernels.recipe import parameters_of
-from samplers.recipe import fokker_planck
-from samplers.recipe.flow import Flow, effective
-from samplers.recipe.presets import PRESETS, preset
-from samplers.targets import TARGETS
+from sgmcmc_lab.app.live.lanes.densities import LaneRecord
+from sgmcmc_lab.app.views.base import Scene
+from sgmcmc_lab.app.views.curl import STRENGTHS, Curl, closed_form
+from sgmcmc_lab.app.views.evolution import CHAINS, FRAMES, GAPS, Evolution, Simulation, chance, divergence, lane_spec
+from sgmcmc_lab.app.views.modes import Modes
+from sgmcmc_lab.app.views.planes import Process, process_of
+from sgmcmc_lab.app.views.spectrum import SpectrumView, linear, mixing
+from sgmcmc_lab.app.views.stationarity import Stationarity
+from sgmcmc_lab.samplers import Change, Experiment, Run
+from sgmcmc_lab.samplers.diagnostics import autocorrelation
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels.recipe import parameters_of
+from sgmcmc_lab.samplers.recipe import fokker_planck
+from sgmcmc_lab.samplers.recipe.flow import Flow, effective
+from sgmcmc_lab.samplers.recipe.presets import PRESETS, preset
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.naive_law import wrong_potential
 from tests.helpers.statistics import critical, exact_start
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from samplers import engine
-from samplers.diagnostics import divergence
-from samplers.kernels.recipe import parameters_of
-from samplers.recipe.presets import PRESETS
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
-from samplers.targets.quadrature import integrate
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.diagnostics import divergence
+from sgmcmc_lab.samplers.kernels.recipe import parameters_of
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.quadrature import integrate
 from tests.helpers.chain_laws import sghmc_joint_law, sgld_law
 from tests.helpers.naive_law import wrong_potential
 from tests.helpers.statistics import (

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from samplers.expressions import ZERO
-from samplers.recipe import theorem2
-from samplers.recipe.flow import Flow
-from samplers.recipe.presets import PRESETS
-from samplers.recipe.recipe import THETA, THETA_R, Layout, Recipe
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.expressions import ZERO
+from sgmcmc_lab.samplers.recipe import theorem2
+from sgmcmc_lab.samplers.recipe.flow import Flow
+from sgmcmc_lab.samplers.recipe.presets import PRESETS
+from sgmcmc_lab.samplers.recipe.recipe import THETA, THETA_R, Layout, Recipe
+from sgmcmc_lab.samplers.targets import TARGETS
 
 
 def forgotten(recipe):

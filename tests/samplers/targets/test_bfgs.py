@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from samplers.targets.bfgs import bfgs
+from sgmcmc_lab.samplers.targets.bfgs import bfgs
 
 FAILS = """
 import numpy as np
@@ -19,7 +19,7 @@ line_search(lambda x: -x @ x, lambda x: -2 * x, np.ones(2), np.ones(2), maxiter=
 @pytest.mark.parametrize("ignored", [True, False])
 def test_a_line_search_that_fails_says_nothing_in_the_log(ignored):
     """Fails where a page that opens leaves a warning of SciPy in the server's log. Fault: it is not ignored."""
-    code = ("import samplers.targets.bfgs\n" if ignored else "") + FAILS
+    code = ("import sgmcmc_lab.samplers.targets.bfgs\n" if ignored else "") + FAILS
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ("LineSearchWarning" in done.stderr) == (not ignored)
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from samplers.expressions import parse
-from samplers.parameters import MAX_FORMULA, SpecError
-from samplers.targets.drawn import MOST_POINTS, energy_through
-from samplers.targets.typed import Typed
+from sgmcmc_lab.samplers.expressions import parse
+from sgmcmc_lab.samplers.parameters import MAX_FORMULA, SpecError
+from sgmcmc_lab.samplers.targets.drawn import MOST_POINTS, energy_through
+from sgmcmc_lab.samplers.targets.typed import Typed
 
 CURVES = {
     "a parabola": lambda t: 4 * t**2,

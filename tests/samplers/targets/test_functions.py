@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from samplers import RunSpec, SpecError, run
-from samplers.targets import TARGETS
-from samplers.targets.functions import of_functions
-from samplers.targets.quadrature import rule
+from sgmcmc_lab.samplers import RunSpec, SpecError, run
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.functions import of_functions
+from sgmcmc_lab.samplers.targets.quadrature import rule
 from tests.helpers.checks_samplers import check_formula
 
 DATA = np.random.Generator(np.random.SFC64(3)).gamma(2.0, size=12)

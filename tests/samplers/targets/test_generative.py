@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from samplers.expressions import name
-from samplers.parameters import SpecError
-from samplers.targets.bounded import declarations
-from samplers.targets.generative import Generative, coordinates, log_stretch
+from sgmcmc_lab.samplers.expressions import name
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.bounded import declarations
+from sgmcmc_lab.samplers.targets.generative import Generative, coordinates, log_stretch
 
 X = np.linspace(-1, 1, 5)
 COLUMNS = {"x": X, "y": np.zeros(5), "z": np.zeros(5)}

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from samplers.expressions.limits import MAX_WORK, work_limit
-from samplers.parameters import SpecError
-from samplers.targets import posterior
-from samplers.targets.posterior import TypedPosterior
-from samplers.targets.posterior_data import PRESETS
+from sgmcmc_lab.samplers.expressions.limits import MAX_WORK, work_limit
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets import posterior
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 from tests.helpers.work import calls_of
 from tests.hostile_models import models, read, tables
 

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from samplers import Experiment, Run, run
-from samplers.compile import jit
-from samplers.diagnostics import ks
-from samplers.parameters import SpecError
-from samplers.spec import MAX_MEMORY, MAX_NUMBERS
-from samplers.targets import TARGETS, logistic, logistic_large, long_run
-from samplers.targets.base import subscript
-from samplers.targets.logistic_large import LargeLogistic
-from samplers.targets.logistic_regression import LogisticRegression
-from samplers.targets.logistic_tumours import draw as draw_one
-from samplers.targets.long_run import ESS, RHAT, LongRun
+from sgmcmc_lab.samplers import Experiment, Run, run
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.diagnostics import ks
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import MAX_MEMORY, MAX_NUMBERS
+from sgmcmc_lab.samplers.targets import TARGETS, logistic, logistic_large, long_run
+from sgmcmc_lab.samplers.targets.base import subscript
+from sgmcmc_lab.samplers.targets.logistic_large import LargeLogistic
+from sgmcmc_lab.samplers.targets.logistic_regression import LogisticRegression
+from sgmcmc_lab.samplers.targets.logistic_tumours import draw as draw_one
+from sgmcmc_lab.samplers.targets.long_run import ESS, RHAT, LongRun
 from tests.helpers.checks_nuts import apart, estimates, nuts
 
 

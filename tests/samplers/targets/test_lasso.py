@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from samplers.targets.lasso import NAMES, BayesianLasso, diabetes
-from samplers.targets.quadrature import rule
+from sgmcmc_lab.samplers.targets.lasso import NAMES, BayesianLasso, diabetes
+from sgmcmc_lab.samplers.targets.quadrature import rule
 from tests.helpers.statistics import apart
 
 SETTINGS = [{}, {"shrinkage": 15.0, "noise_sd": 0.5}]

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import special
 
-from samplers import Experiment, Run
-from samplers.files import FileError
-from samplers.parameters import SpecError
-from samplers.spec import RunSpec, make_target
-from samplers.targets import own
-from samplers.targets.linear_table import TableLinear
-from samplers.targets.logistic_table import TableLogistic
-from samplers.targets.own import keep
+from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import RunSpec, make_target
+from sgmcmc_lab.samplers.targets import own
+from sgmcmc_lab.samplers.targets.linear_table import TableLinear
+from sgmcmc_lab.samplers.targets.logistic_table import TableLogistic
+from sgmcmc_lab.samplers.targets.own import keep
 
 
 def csv(rows, names="a,b,y", end="\n", delimiter=","):

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from app.state import AppState
-from samplers import Run, RunSpec
-from samplers.compile import jit
-from samplers.expressions import constant, densities, name, parse
-from samplers.expressions.normal_form import _call
-from samplers.parameters import SpecError
-from samplers.spec import Experiment
-from samplers.targets import bounded, boxed, long_run, newton, posterior
-from samplers.targets.base import Target
-from samplers.targets.bounded import Bounded, declarations
-from samplers.targets.own import Table, keep
-from samplers.targets.poisson_regression import PoissonRegression, club
-from samplers.targets.posterior import NotCentred, TypedPosterior, as_name
-from samplers.targets.posterior_data import PRESETS
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.samplers import Run, RunSpec
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.expressions import constant, densities, name, parse
+from sgmcmc_lab.samplers.expressions.normal_form import _call
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import Experiment
+from sgmcmc_lab.samplers.targets import bounded, boxed, long_run, newton, posterior
+from sgmcmc_lab.samplers.targets.base import Target
+from sgmcmc_lab.samplers.targets.bounded import Bounded, declarations
+from sgmcmc_lab.samplers.targets.own import Table, keep
+from sgmcmc_lab.samplers.targets.poisson_regression import PoissonRegression, club
+from sgmcmc_lab.samplers.targets.posterior import NotCentred, TypedPosterior, as_name
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 
 X = np.linspace(-1, 2, 12)
 Y = np.round(0.5 + X + 0.3 * np.sin(9 * X), 3)

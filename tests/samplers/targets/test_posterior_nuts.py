@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from samplers.targets.posterior import TypedPosterior
-from samplers.targets.posterior_data import PRESETS
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 from tests.helpers.checks_nuts import apart, estimates, nuts
 
 pytestmark = pytest.mark.slow

@@ -8,15 +8,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from samplers import RunSpec
-from samplers.compile import jit
-from samplers.engine import Run
-from samplers.expressions import compiler
-from samplers.expressions.compiler import Code
-from samplers.expressions.native import module
-from samplers.targets.own import Table, keep
-from samplers.targets.posterior import PRESETS, TypedPosterior
-from samplers.targets.posterior_rows import BLOCK, batch, gradient, potential
+from sgmcmc_lab.samplers import RunSpec
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.expressions import compiler
+from sgmcmc_lab.samplers.expressions.compiler import Code
+from sgmcmc_lab.samplers.expressions.native import module
+from sgmcmc_lab.samplers.targets.own import Table, keep
+from sgmcmc_lab.samplers.targets.posterior import PRESETS, TypedPosterior
+from sgmcmc_lab.samplers.targets.posterior_rows import BLOCK, batch, gradient, potential
 
 # All rows of a block and of an instruction of the machine, one more, and one, two and three less.
 SIZES = [10, BLOCK - 3, BLOCK - 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 5]

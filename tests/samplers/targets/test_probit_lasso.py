@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from samplers.compile import jit
-from samplers.targets.probit_lasso import MADE_WITH, ProbitLasso
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.targets.probit_lasso import MADE_WITH, ProbitLasso
 from tests.helpers.statistics import apart
 
 SETTINGS = [{"items": 100, "shrinkage": 3.0}, {"items": 60, "shrinkage": 15.0}]

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 from scipy import special
 
-from samplers.targets.double_well import DoubleWell
-from samplers.targets.quadrature import _BLOCK, density_cdf, in_blocks, integrate, marginal_cdf, panel_integrals, rule
-from samplers.targets.ranges import TINY, log_range
+from sgmcmc_lab.samplers.targets.double_well import DoubleWell
+from sgmcmc_lab.samplers.targets.quadrature import (
+    _BLOCK,
+    density_cdf,
+    in_blocks,
+    integrate,
+    marginal_cdf,
+    panel_integrals,
+    rule,
+)
+from sgmcmc_lab.samplers.targets.ranges import TINY, log_range
 
 
 def normal(x):

@@ -9,12 +9,12 @@ import xarray
 from arviz_stats import loo
 from scipy import special, stats
 
-from samplers import Experiment, run, trace
-from samplers.expressions import name as coordinate
-from samplers.targets import stan
-from samplers.targets.own import Table, keep
-from samplers.targets.posterior import TypedPosterior
-from samplers.targets.posterior_data import PRESETS
+from sgmcmc_lab.samplers import Experiment, run, trace
+from sgmcmc_lab.samplers.expressions import name as coordinate
+from sgmcmc_lab.samplers.targets import stan
+from sgmcmc_lab.samplers.targets.own import Table, keep
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 
 KNOWN = {
     "normal_lpdf": stats.norm.logpdf,

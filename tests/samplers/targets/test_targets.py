@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from samplers import targets
-from samplers.parameters import declared
-from samplers.targets import TARGETS, Target
-from samplers.targets.base import MANIFOLD, SIMPLEX
-from samplers.targets.quadrature import rule
+from sgmcmc_lab.samplers import targets
+from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.targets import TARGETS, Target
+from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX
+from sgmcmc_lab.samplers.targets.quadrature import rule
 from tests.helpers.checks_targets import (
     CASES,
     Case,
@@ -67,7 +67,7 @@ def target_classes() -> dict[str, type[Target]]:
     """The subclasses of Target with a key of their own in the modules of the package, by module and name."""
     found = {}
     for module in pkgutil.iter_modules(targets.__path__):
-        loaded = importlib.import_module(f"samplers.targets.{module.name}")
+        loaded = importlib.import_module(f"sgmcmc_lab.samplers.targets.{module.name}")
         for name, cls in inspect.getmembers(loaded, inspect.isclass):
             if issubclass(cls, Target) and "key" in vars(cls) and cls.__module__ == loaded.__name__:
                 found[f"{module.name}.{name}"] = cls
@@ -281,7 +281,7 @@ def test_median_of_the_rarest_category():
 @pytest.mark.parametrize(("a", "b"), [(0.005, 0.005), (0.005, 1e6), (0.1, 1000.0), (1e6, 0.005), (0.005, 0.495)])
 def test_odds_have_accurate_tails(a: float, b: float):
     """Both tails of BetaPrime(a, b) against x^a/(a B(a, b)) and its mirror image, to the series' next term."""
-    from samplers.targets.dirichlet import _odds
+    from sgmcmc_lab.samplers.targets.dirichlet import _odds
 
     log_beta = special.gammaln(a) + special.gammaln(b) - special.gammaln(a + b)
     column = _odds(0, a, b)
@@ -306,6 +306,6 @@ def test_a_share_that_rounds_to_one_is_inside_the_histogram():
 
 def test_every_file_says_the_law_in_its_docstring():
     for module in pkgutil.iter_modules(targets.__path__):
-        spec = importlib.util.find_spec(f"samplers.targets.{module.name}")
+        spec = importlib.util.find_spec(f"sgmcmc_lab.samplers.targets.{module.name}")
         with open(spec.origin, encoding="utf-8") as file:
             assert ast.get_docstring(ast.parse(file.read())), module.name

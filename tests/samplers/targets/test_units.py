@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from samplers import Experiment, RunSpec, run
-from samplers.diagnostics.convergence import summary
-from samplers.kernels import SAMPLERS
-from samplers.parameters import SpecError
-from samplers.targets import newton
-from samplers.targets.base import FirstSteps, Whitening
-from samplers.targets.own import Table, keep
-from samplers.targets.posterior import STANDARDISED, TYPED, TypedPosterior
+from sgmcmc_lab.samplers import Experiment, RunSpec, run
+from sgmcmc_lab.samplers.diagnostics.convergence import summary
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets import newton
+from sgmcmc_lab.samplers.targets.base import FirstSteps, Whitening
+from sgmcmc_lab.samplers.targets.own import Table, keep
+from sgmcmc_lab.samplers.targets.posterior import STANDARDISED, TYPED, TypedPosterior
 
 HELD = []
 """Tables are there while they are held."""
@@ -249,7 +249,7 @@ def test_the_energy_that_samplers_see_is_that_of_theta():
 def test_a_start_and_a_velocity_are_those_of_theta():
     params = line()[2]
     spec = RunSpec.of("posterior", "sghmc", target_params=params, start=(1.1, 1.9, -0.6), momentum=(0.1, 0.2, 0.3), sampler_params={"step_size": 1e-5}, n_chains=2, n_steps=1)  # fmt: skip
-    from samplers import Run
+    from sgmcmc_lab.samplers import Run
 
     made = Run(spec)
     assert np.allclose(made.position, [1.1, 1.9, -0.6])

@@ -5,13 +5,13 @@ import random
 
 import pytest
 
-from samplers.compile.wasm import description
-from samplers.compile.wasm.variations import variations
-from samplers.gradients import GRADIENTS
-from samplers.kernels import SAMPLERS
-from samplers.parameters import Count, SpecError, declared
-from samplers.spec import RunSpec
-from samplers.targets import TARGETS
+from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.compile.wasm.variations import variations
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import Count, SpecError, declared
+from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.targets import TARGETS
 
 NAMES = ("quartic", "von_mises", "sparse_dirichlet", "linear_regression")
 

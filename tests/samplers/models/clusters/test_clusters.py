@@ -8,15 +8,15 @@ from numpy.random import SFC64, Generator
 from scipy import integrate, stats
 from sklearn.metrics import adjusted_rand_score
 
-from samplers.files import FileError
-from samplers.models import METHODS
-from samplers.models.agreement import adjusted_rand, purity
-from samplers.models.clusters import normal, scan, textbook
-from samplers.models.clusters.model import Clusters, expected
-from samplers.models.clusters.points import MAX_POINTS, Points, read
-from samplers.models.run import ModelChain
-from samplers.parameters import SpecError
-from samplers.spec import samplers_of
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.agreement import adjusted_rand, purity
+from sgmcmc_lab.samplers.models.clusters import normal, scan, textbook
+from sgmcmc_lab.samplers.models.clusters.model import Clusters, expected
+from sgmcmc_lab.samplers.models.clusters.points import MAX_POINTS, Points, read
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import samplers_of
 
 KEYS = samplers_of("clusters")
 SIX = np.array([[-1.0, 0.2], [-0.7, -0.3], [0.1, 0.9], [0.9, 0.1], [1.4, -0.2], [0.3, -1.1], [0.0, 0.3], [1.1, 1.2]])
@@ -210,7 +210,7 @@ def test_a_drawn_cluster_is_bartletts():
 
 
 def test_a_run_with_too_many_sticks_ends_in_a_sentence(monkeypatch):
-    monkeypatch.setattr("samplers.models.clusters.slice_gibbs.MAX_STICKS", 15)
+    monkeypatch.setattr("sgmcmc_lab.samplers.models.clusters.slice_gibbs.MAX_STICKS", 15)
     chain = ModelChain(six_points(), METHODS["cluster_slice"](), Generator(SFC64(1)))
     for _ in range(300):
         chain.state.alpha[:] = 1e4

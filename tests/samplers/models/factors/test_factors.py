@@ -7,15 +7,23 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import special, stats
 
-from samplers.compile import jit
-from samplers.files import FileError
-from samplers.models.factors import Factors, FactorsGamma, FactorsGibbs, FactorsNorm, baselines, compare, gibbs
-from samplers.models.factors import model as factors_model
-from samplers.models.factors.amari import amari
-from samplers.models.factors.data import MADE_HELD, Rows, made, read
-from samplers.models.run import ModelChain
-from samplers.models.variational import gamma
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models.factors import (
+    Factors,
+    FactorsGamma,
+    FactorsGibbs,
+    FactorsNorm,
+    baselines,
+    compare,
+    gibbs,
+)
+from sgmcmc_lab.samplers.models.factors import model as factors_model
+from sgmcmc_lab.samplers.models.factors.amari import amari
+from sgmcmc_lab.samplers.models.factors.data import MADE_HELD, Rows, made, read
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.variational import gamma
+from sgmcmc_lab.samplers.parameters import SpecError
 
 LIMIT = 5.0
 """Standard errors, of 40 batches: Student's t with 39 degrees of freedom is beyond 5 once in 80,000."""

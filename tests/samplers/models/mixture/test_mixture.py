@@ -8,19 +8,19 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import integrate, stats
 
-from samplers.compile import jit
-from samplers.files import FileError
-from samplers.models import METHODS
-from samplers.models.average import LaterLogAverage
-from samplers.models.mixture import compare as papers
-from samplers.models.mixture.data import Documents, known_clusters, read
-from samplers.models.mixture.model import Mixture, log_predictive
-from samplers.models.mixture.scir import move as scir_move
-from samplers.models.mixture.sgrld import move as sgrld_move
-from samplers.models.run import ModelChain
-from samplers.models.topics.corpus import MAX_BYTES, Corpus
-from samplers.parameters import SpecError
-from samplers.spec import samplers_of
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.average import LaterLogAverage
+from sgmcmc_lab.samplers.models.mixture import compare as papers
+from sgmcmc_lab.samplers.models.mixture.data import Documents, known_clusters, read
+from sgmcmc_lab.samplers.models.mixture.model import Mixture, log_predictive
+from sgmcmc_lab.samplers.models.mixture.scir import move as scir_move
+from sgmcmc_lab.samplers.models.mixture.sgrld import move as sgrld_move
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.topics.corpus import MAX_BYTES, Corpus
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import samplers_of
 
 BAGS = [[0, 0, 1], [0, 0, 0], [2, 2, 1], [2, 2], [0, 1, 2], [0, 2], [2, 2, 0]]
 EXACT = {"mixture_gibbs": {}, "mixture_scir": {"batch_size": 100, "step_size": 1.0}}
@@ -266,7 +266,7 @@ def test_planted_clusters_are_found():
     """By every method, at the settings of the page, after 300 steps: an adjusted Rand index of .9, and a score below
     that of word frequencies. Fault: a start that has not moved.
     """
-    from samplers.models.agreement import adjusted_rand
+    from sgmcmc_lab.samplers.models.agreement import adjusted_rand
 
     model = Mixture()
     unigram = papers.unigram(model)
@@ -378,14 +378,14 @@ def test_bad_visits_are_named_by_file_and_line(files, said):
     ("what", "limit"), [("pages", "MAX_VOCABULARY"), ("visitors", "MAX_DOCUMENTS"), ("visits", "MAX_TOKENS")]
 )
 def test_large_files_of_visits_are_refused(what, limit, monkeypatch):
-    monkeypatch.setattr(f"samplers.models.mixture.data.{limit}", 2)
+    monkeypatch.setattr(f"sgmcmc_lab.samplers.models.mixture.data.{limit}", 2)
     with pytest.raises(FileError, match=f"more than 2 {what}"):
         read({"w.data": WEB})
 
 
 def test_visits_of_too_many_pages_are_refused_in_a_sentence(monkeypatch):
     found = read({"w.data": WEB})
-    monkeypatch.setattr("samplers.models.mixture.model.MAX_CELLS", 200)
+    monkeypatch.setattr("sgmcmc_lab.samplers.models.mixture.model.MAX_CELLS", 200)
     with pytest.raises(SpecError, match=r"model\.corpus.*3 pages.*allowed are 2"):
         Mixture(found, corpus="uploaded")
     with pytest.raises(SpecError, match="no file has been uploaded"):

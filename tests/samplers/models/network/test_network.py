@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from samplers import Change, Choice, Experiment
-from samplers.models import METHODS, MODELS
-from samplers.models.network.graph import karate, read_upload
-from samplers.models.network.model import auc, partners
-from samplers.models.run import start as start_runs
-from samplers.models.variational.positive import log_softplus, softplus, softplus_inverse, trace
-from samplers.parameters import Count, Option, SpecError, declared
-from samplers.spec import OWN_GRADIENT, samplers_of
+from sgmcmc_lab.samplers import Change, Choice, Experiment
+from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.network.graph import karate, read_upload
+from sgmcmc_lab.samplers.models.network.model import auc, partners
+from sgmcmc_lab.samplers.models.run import start as start_runs
+from sgmcmc_lab.samplers.models.variational.positive import log_softplus, softplus, softplus_inverse, trace
+from sgmcmc_lab.samplers.parameters import Count, Option, SpecError, declared
+from sgmcmc_lab.samplers.spec import OWN_GRADIENT, samplers_of
 
 KEYS = samplers_of("network")
 SHOWN = {"r", "W", "community", "shown", "P"}

@@ -7,11 +7,11 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import coo_matrix
 
-from samplers.models.network import compare, figures
-from samplers.models.network import model as module
-from samplers.models.network.compare import agreement, group_agreement, row, run_method
-from samplers.models.network.graph import BUILT_IN, block_graph, read_upload
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.models.network import compare, figures
+from sgmcmc_lab.samplers.models.network import model as module
+from sgmcmc_lab.samplers.models.network.compare import agreement, group_agreement, row, run_method
+from sgmcmc_lab.samplers.models.network.graph import BUILT_IN, block_graph, read_upload
+from sgmcmc_lab.samplers.parameters import SpecError
 
 NIPS = Path(__file__).parents[5] / "shared" / "data" / "nips234.csv"
 needs_nips = pytest.mark.skipif(

@@ -7,11 +7,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from samplers.files import EndedError
-from samplers.models.network import graph as graphs
-from samplers.models.network.graph import BUILT_IN, block_graph, read_upload
-from samplers.models.network.model import hold_out
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.files import EndedError
+from sgmcmc_lab.samplers.models.network import graph as graphs
+from sgmcmc_lab.samplers.models.network.graph import BUILT_IN, block_graph, read_upload
+from sgmcmc_lab.samplers.models.network.model import hold_out
+from sgmcmc_lab.samplers.parameters import SpecError
 
 SIZES = {
     "karate": (34, 78, 2), "les_miserables": (77, 254, 11), "davis": (32, 89, 2), "florentine": (15, 20, None),

@@ -8,12 +8,12 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import integrate, special
 
-from samplers.compile import jit
-from samplers.models.average import LaterAverage
-from samplers.models.network import irm
-from samplers.models.network.graph import karate, make_graph
-from samplers.models.network.irm import IRMState, NetworkIRM, counted, textbook_log_marginal
-from samplers.models.network.model import Network, partners
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.average import LaterAverage
+from sgmcmc_lab.samplers.models.network import irm
+from sgmcmc_lab.samplers.models.network.graph import karate, make_graph
+from sgmcmc_lab.samplers.models.network.irm import IRMState, NetworkIRM, counted, textbook_log_marginal
+from sgmcmc_lab.samplers.models.network.model import Network, partners
 from tests.helpers.statistics import batch_mean_and_error, failures, z_verdict
 
 EDGES = np.array([[0, 1], [0, 2], [1, 2], [3, 4]])

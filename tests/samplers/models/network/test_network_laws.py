@@ -8,16 +8,16 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import special, stats
 
-from samplers.compile import jit
-from samplers.models.average import LaterAverage
-from samplers.models.network import gamma_sgvb, gibbs, hmc, norm_sgvb
-from samplers.models.network.gibbs import GibbsState, NetworkGibbs
-from samplers.models.network.graph import make_graph
-from samplers.models.network.hmc import HMCState, NetworkHMC
-from samplers.models.network.model import Network, partners
-from samplers.models.variational import gamma, norm
-from samplers.models.variational.optimisers import NAMES, Ascent
-from samplers.models.variational.positive import softplus, softplus_inverse
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models.average import LaterAverage
+from sgmcmc_lab.samplers.models.network import gamma_sgvb, gibbs, hmc, norm_sgvb
+from sgmcmc_lab.samplers.models.network.gibbs import GibbsState, NetworkGibbs
+from sgmcmc_lab.samplers.models.network.graph import make_graph
+from sgmcmc_lab.samplers.models.network.hmc import HMCState, NetworkHMC
+from sgmcmc_lab.samplers.models.network.model import Network, partners
+from sgmcmc_lab.samplers.models.variational import gamma, norm
+from sgmcmc_lab.samplers.models.variational.optimisers import NAMES, Ascent
+from sgmcmc_lab.samplers.models.variational.positive import softplus, softplus_inverse
 from tests.helpers.statistics import failures, z_verdict
 
 # The joint law of unknowns and graph: Geweke 2004, by independent replicates that start in it

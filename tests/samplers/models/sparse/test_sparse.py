@@ -5,16 +5,16 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import integrate, special, stats
 
-from samplers.compile import jit
-from samplers.files import FileError
-from samplers.models import METHODS
-from samplers.models.run import ModelChain
-from samplers.models.sparse import Sparse, minibatch_gibbs, paths, scan, textbook
-from samplers.models.sparse.conditionals import sweeps
-from samplers.models.sparse.minibatch_gibbs import sizes_of
-from samplers.parameters import SpecError
-from samplers.spec import samplers_of
-from samplers.targets.own import Table
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.sparse import Sparse, minibatch_gibbs, paths, scan, textbook
+from sgmcmc_lab.samplers.models.sparse.conditionals import sweeps
+from sgmcmc_lab.samplers.models.sparse.minibatch_gibbs import sizes_of
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import samplers_of
+from sgmcmc_lab.samplers.targets.own import Table
 from tests.helpers import checks_methods
 
 KEYS = samplers_of("sparse")
@@ -279,7 +279,7 @@ def test_a_table_of_ones_own():
 
 
 def test_the_built_in_data_are_those_of_the_targets():
-    from samplers.targets import TARGETS
+    from sgmcmc_lab.samplers.targets import TARGETS
 
     made, lasso = Sparse(), Sparse(data="diabetes")
     assert np.array_equal(made.x, TARGETS["probit_lasso"](items=1200).rows)

@@ -8,19 +8,19 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import special
 
-from samplers.compile import jit
-from samplers.models import METHODS
-from samplers.models.run import ModelChain
-from samplers.models.spherical import Spherical, compare
-from samplers.models.spherical.bessel import log_bessel, log_c, mean_length
-from samplers.models.spherical.data import known_topics, tf_idf
-from samplers.models.spherical.proportions import COMPILED, packed
-from samplers.models.spherical.proportions import gradient as theta_gradient
-from samplers.models.spherical.proportions import potential as theta_potential
-from samplers.models.spherical.variational import bound, slope_of_theta, slope_of_topics
-from samplers.models.topics.corpus import read_upload
-from samplers.parameters import SpecError
-from samplers.spec import samplers_of
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.spherical import Spherical, compare
+from sgmcmc_lab.samplers.models.spherical.bessel import log_bessel, log_c, mean_length
+from sgmcmc_lab.samplers.models.spherical.data import known_topics, tf_idf
+from sgmcmc_lab.samplers.models.spherical.proportions import COMPILED, packed
+from sgmcmc_lab.samplers.models.spherical.proportions import gradient as theta_gradient
+from sgmcmc_lab.samplers.models.spherical.proportions import potential as theta_potential
+from sgmcmc_lab.samplers.models.spherical.variational import bound, slope_of_theta, slope_of_topics
+from sgmcmc_lab.samplers.models.topics.corpus import read_upload
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.spec import samplers_of
 
 ANGLES = np.array([0.3, 1.4, 2.2])
 
@@ -416,11 +416,11 @@ def test_uploads(monkeypatch):
         uploaded(b"aa bb\naa bb\n")
     with pytest.raises(SpecError, match=r"model\.max_share.*cut-offs"):
         Spherical(read_upload("t.txt", lines), corpus="uploaded", min_documents=9)
-    monkeypatch.setattr("samplers.models.spherical.model.MAX_CELLS", 45)
+    monkeypatch.setattr("sgmcmc_lab.samplers.models.spherical.model.MAX_CELLS", 45)
     with pytest.raises(SpecError, match=r"model\.max_words.*with 9 documents allowed are at most 5"):
         uploaded(lines)
-    monkeypatch.setattr("samplers.models.spherical.model.MAX_CELLS", 10**6)
-    monkeypatch.setattr("samplers.models.spherical.model.MAX_WEIGHTS", 11)
+    monkeypatch.setattr("sgmcmc_lab.samplers.models.spherical.model.MAX_CELLS", 10**6)
+    monkeypatch.setattr("sgmcmc_lab.samplers.models.spherical.model.MAX_WEIGHTS", 11)
     with pytest.raises(SpecError, match=r"model\.n_topics.*at most 1 topics with 6 words"):
         uploaded(lines)
 

@@ -7,17 +7,24 @@ import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 from scipy import optimize, special
 
-from samplers.compile import jit
-from samplers.models import METHODS
-from samplers.models.run import ModelChain
-from samplers.models.topics import collapsed_gibbs, completion, method, minibatch_gibbs, stochastic_gradient, textbook
-from samplers.models.topics import compare as papers
-from samplers.models.topics.collapsed_gibbs import CollapsedGibbs, log_likelihood
-from samplers.models.topics.corpus import Corpus
-from samplers.models.topics.local import BLOCK, columns
-from samplers.models.topics.minibatch_gibbs import MinibatchGibbs, measure_weights
-from samplers.models.topics.model import Topics
-from samplers.models.topics.stochastic_gradient import StochasticGradient
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.topics import (
+    collapsed_gibbs,
+    completion,
+    method,
+    minibatch_gibbs,
+    stochastic_gradient,
+    textbook,
+)
+from sgmcmc_lab.samplers.models.topics import compare as papers
+from sgmcmc_lab.samplers.models.topics.collapsed_gibbs import CollapsedGibbs, log_likelihood
+from sgmcmc_lab.samplers.models.topics.corpus import Corpus
+from sgmcmc_lab.samplers.models.topics.local import BLOCK, columns
+from sgmcmc_lab.samplers.models.topics.minibatch_gibbs import MinibatchGibbs, measure_weights
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.models.topics.stochastic_gradient import StochasticGradient
 from tests.helpers.checks_methods import missing
 from tests.helpers.statistics import batch_mean_and_error, failures, mean_verdict, z_verdict
 

@@ -5,9 +5,9 @@ import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 from scipy import signal
 
-from samplers.compile import jit
-from samplers.models import batch_size
-from samplers.models.batch_size import (
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.models import batch_size
+from sgmcmc_lab.samplers.models.batch_size import (
     Adaptation,
     block_length,
     choose_batch_size,
@@ -19,11 +19,11 @@ from samplers.models.batch_size import (
     sizes_to_try,
     tau_int,
 )
-from samplers.models.run import ModelChain
-from samplers.models.topics import batches, minibatch_gibbs
-from samplers.models.topics.corpus import bars, synthetic
-from samplers.models.topics.minibatch_gibbs import MinibatchGibbs
-from samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.topics import batches, minibatch_gibbs
+from sgmcmc_lab.samplers.models.topics.corpus import bars, synthetic
+from sgmcmc_lab.samplers.models.topics.minibatch_gibbs import MinibatchGibbs
+from sgmcmc_lab.samplers.models.topics.model import Topics
 
 N, VARIANCE = 200, 0.5
 TRIED = (5, 12, 50, 200)

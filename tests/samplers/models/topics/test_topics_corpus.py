@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samplers.file_format import Format
-from samplers.files import EndedError
-from samplers.models.topics import corpus as corpora
-from samplers.models.topics.__main__ import main
-from samplers.models.topics.corpus import Corpus, read_path, read_upload, read_uploads
-from samplers.models.topics.model import Topics
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.file_format import Format
+from sgmcmc_lab.samplers.files import EndedError
+from sgmcmc_lab.samplers.models.topics import corpus as corpora
+from sgmcmc_lab.samplers.models.topics.__main__ import main
+from sgmcmc_lab.samplers.models.topics.corpus import Corpus, read_path, read_upload, read_uploads
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.parameters import SpecError
 
 LDAC = b"2 0:3 2:1\n1 1:2\n\n3 0:1 1:1 2:1\n"
 WORDS = b"apple\npear\nplum\n"

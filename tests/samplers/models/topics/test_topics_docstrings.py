@@ -6,11 +6,11 @@ import numpy as np
 from scipy import stats
 from sklearn.metrics import normalized_mutual_info_score
 
-from samplers.models.run import ModelChain
-from samplers.models.topics import docstrings
-from samplers.models.topics.collapsed_gibbs import CollapsedGibbs
-from samplers.models.topics.corpus import read_upload, words_of
-from samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.topics import docstrings
+from sgmcmc_lab.samplers.models.topics.collapsed_gibbs import CollapsedGibbs
+from sgmcmc_lab.samplers.models.topics.corpus import read_upload, words_of
+from sgmcmc_lab.samplers.models.topics.model import Topics
 
 
 def texts(*documents):

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 
-from samplers.models import METHODS
-from samplers.models.run import ModelChain
-from samplers.models.topics import equal_time, stochastic_gradient, stream
-from samplers.models.topics.__main__ import main
-from samplers.models.topics.corpus import bar_topics
-from samplers.models.topics.local import columns
-from samplers.models.topics.method import random_topics
-from samplers.models.topics.model import Topics
-from samplers.models.topics.stream import FileSource, FileStream, MadeUp
-from samplers.parameters import SpecError
+from sgmcmc_lab.samplers.models import METHODS
+from sgmcmc_lab.samplers.models.run import ModelChain
+from sgmcmc_lab.samplers.models.topics import equal_time, stochastic_gradient, stream
+from sgmcmc_lab.samplers.models.topics.__main__ import main
+from sgmcmc_lab.samplers.models.topics.corpus import bar_topics
+from sgmcmc_lab.samplers.models.topics.local import columns
+from sgmcmc_lab.samplers.models.topics.method import random_topics
+from sgmcmc_lab.samplers.models.topics.model import Topics
+from sgmcmc_lab.samplers.models.topics.stream import FileSource, FileStream, MadeUp
+from sgmcmc_lab.samplers.parameters import SpecError
 from tests.helpers.statistics import mean_verdict
 
 TAKING = [key for key, cls in METHODS.items() if cls.model == "topics" and cls.takes_streams]

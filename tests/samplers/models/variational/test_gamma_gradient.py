@@ -6,8 +6,8 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import integrate, special, stats
 
-from samplers.models.variational import gamma_gradient
-from samplers.models.variational.gamma import draw
+from sgmcmc_lab.samplers.models.variational import gamma_gradient
+from sgmcmc_lab.samplers.models.variational.gamma import draw
 from tests.helpers.statistics import failures, ks_verdict
 
 SHAPES = 10.0 ** np.arange(-3, 5.01, 0.5)

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from samplers.models.variational.optimisers import NAMES, Ascent
+from sgmcmc_lab.samplers.models.variational.optimisers import NAMES, Ascent
 
 GRADIENTS, STEP_SIZE, MOMENTUM, RHO = (3.0, -0.5, 4.0), 0.3, 0.4, 0.2
 
