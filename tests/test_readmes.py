@@ -352,10 +352,11 @@ def test_the_links_table_of_the_page_is_read():
 @pytest.mark.parametrize("source", ["", "https://example.org/lab"])
 def test_a_package_index_gets_absolute_addresses(source, tmp_path):
     """Fails where a picture or a file of the description is looked for beside the package index's page."""
-    (tmp_path / "assets").mkdir()
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for package in ("assets.package", *tomllib.loads(project)["tool"]["setuptools"]["packages"]):
+        tmp_path.joinpath(*package.removeprefix("sgmcmc_lab").strip(".").split(".")).mkdir(parents=True, exist_ok=True)
     for name in ("assets/package_index.py", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, tmp_path / name)
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     urls = f'[project.urls]\nSource = "{source}"\n\n' if source else ""
     (tmp_path / "pyproject.toml").write_text(project.replace("[project.scripts]", f"{urls}[project.scripts]"), encoding="utf-8")  # fmt: skip
     code = "from setuptools import build_meta; print(build_meta.prepare_metadata_for_build_wheel('.'))"
