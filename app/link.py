@@ -14,11 +14,10 @@ from sgmcmc_lab.app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState
 from sgmcmc_lab.app.views import VIEWS, axes_of, coordinates
 from sgmcmc_lab.lessons.specs import WORDS, check_address
 from sgmcmc_lab.samplers import Experiment
-from sgmcmc_lab.samplers.choices import given_again, link_fields
+from sgmcmc_lab.samplers.link import LINK_FIELDS, given_again, link_fields
 from sgmcmc_lab.samplers.migrations import VERSION
 from sgmcmc_lab.samplers.parameters import OWN as OWN_TABLE
 from sgmcmc_lab.samplers.parameters import SpecError, declared
-from sgmcmc_lab.samplers.spec import LINK_FIELDS
 from sgmcmc_lab.samplers.targets.own import OfTable
 
 HIDEABLE = (

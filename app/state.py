@@ -18,13 +18,13 @@ from sgmcmc_lab.samplers.files import short_name
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.recipe import EULER, SEMI_IMPLICIT, RecipeSampler, parameters_of
+from sgmcmc_lab.samplers.lanes import first_lanes, max_lanes, samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
-from sgmcmc_lab.samplers.models.base import UPLOADED
-from sgmcmc_lab.samplers.parameters import SpecError, declared
+from sgmcmc_lab.samplers.parameters import UPLOADED, SpecError, declared
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
 from sgmcmc_lab.samplers.requirements import BATCH
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, first_lanes, is_model, max_lanes, samplers_of
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, is_model
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
 from sgmcmc_lab.samplers.targets.drawn import energy_through

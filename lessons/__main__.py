@@ -1,4 +1,4 @@
-"""``python -m lessons``: see :mod:`lessons.cli`."""
+"""``python -m sgmcmc_lab.lessons``: see :mod:`lessons.cli`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The command line: ``python -m lessons`` lists the lessons, ``python -m lessons NAME…`` runs them.
+"""The command line: ``python -m sgmcmc_lab.lessons`` lists the lessons, ``python -m sgmcmc_lab.lessons NAME…`` runs them.
 
 Exit codes: 0 every claim passed; 1 a claim failed; 2 bad input, said in one sentence; 130 stopped by Ctrl-C (what a
 sweep has done is kept, and the same command goes on from there).
@@ -71,7 +71,9 @@ def _do(options: argparse.Namespace) -> int:
         if getattr(options, option) is not None and not options.names:
             raise SpecError(option, str(getattr(options, option)), "it needs the NAME of the lesson before it")
     if options.table == RESULTS and (options.quick or options.seeds or "all" not in options.names):
-        raise SpecError("table", str(RESULTS), "it holds all lessons at full length: python -m lessons all --table")
+        raise SpecError(
+            "table", str(RESULTS), "it holds all lessons at full length: python -m sgmcmc_lab.lessons all --table"
+        )
     if options.site is not None:
         return _site(list(library.lessons.values()), options.site)
     if options.live is not None:
@@ -84,7 +86,8 @@ def _do(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lessons", description="Run lessons without a screen, and hold their claims against the runs."
+        prog="python -m sgmcmc_lab.lessons",
+        description="Run lessons without a screen, and hold their claims against the runs.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a lesson, or all; without one they are listed")
     parser.add_argument("--seeds", type=_count, metavar="N", help="seeds of every run, in place of the lesson's own")

@@ -26,7 +26,7 @@ from sgmcmc_lab.samplers.diagnostics.autocorrelation import autocorrelation
 from sgmcmc_lab.samplers.models.run import ModelRun
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.running_statistics import bin_edges
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER
 from sgmcmc_lab.samplers.trace import Trace
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5518f", "#56b4e9", "#e69f00")

@@ -20,8 +20,8 @@ from sgmcmc_lab.lessons.measures import MEASURES
 from sgmcmc_lab.lessons.measures.base import DRAWS, FEWEST, STATISTICS, Measure
 from sgmcmc_lab.lessons.specs import WORDS, changed, check_address, choice_data, experiment, leaves, put
 from sgmcmc_lab.samplers import Choice, Experiment, RunSpec, SpecError
-from sgmcmc_lab.samplers.choices import Reader
 from sgmcmc_lab.samplers.migrations import control
+from sgmcmc_lab.samplers.reader import Reader
 
 MAX_CLAIMS = 20
 MAX_CHECKS = 20

@@ -1,4 +1,4 @@
-"""The papers' figures as pictures: ``python -m lessons.papers factors FOLDER``.
+"""The papers' figures as pictures: ``python -m sgmcmc_lab.lessons.papers factors FOLDER``.
 
 ``factors`` draws Figures 4 to 6 of Knowles 2015, ``network`` its Figures 2 and 3, ``spherical`` Figure 5(a) of Liu, Zhu
 & Song 2016. The numbers are measured and printed by the command of the same model in :mod:`samplers.models`, which has
@@ -218,7 +218,7 @@ OF: dict[str, tuple[Callable[[Sequence[str]], Any], Callable[[Any], list[Picture
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and write the pictures. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(prog="python -m lessons.papers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.lessons.papers", description=__doc__)
     parser.add_argument("model", choices=OF)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the pictures are written there, as PNG")
     options, rest = parser.parse_known_args(arguments)

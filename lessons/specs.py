@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgmcmc_lab.samplers import Experiment, SpecError
-from sgmcmc_lab.samplers.choices import parse_choice
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler, parameters_of
+from sgmcmc_lab.samplers.lanes import max_lanes
+from sgmcmc_lab.samplers.link import parse_choice
 from sgmcmc_lab.samplers.migrations import change_to_2, migrated
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.registry import Named
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, SETTINGS, max_lanes, settings_of
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, SETTINGS, settings_of
 
 WORDS = ("target", "sampler", "gradient", "lanes", "seed", "n_chains", "speed")
 """Controls that are no single value: menus, adding and removing lanes, the transport's."""

@@ -30,7 +30,7 @@ from sgmcmc_lab.samplers import Experiment, RunSpec, stored_files
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.interrupts import begin_worker
 from sgmcmc_lab.samplers.parameters import declared
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, settings_of
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, settings_of
 
 log = logging.getLogger(__name__)
 

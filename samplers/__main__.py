@@ -1,4 +1,4 @@
-"""``python -m samplers``: see :mod:`samplers.cli`."""
+"""``python -m sgmcmc_lab.samplers``: see :mod:`samplers.cli`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The command line: ``python -m samplers list | run | bench``.
+"""The command line: ``python -m sgmcmc_lab.samplers list | run | bench``.
 
 Exit codes: 0 done; 1 a chain diverged (its draws up to there are kept); 2 bad input, said in one sentence;
 130 stopped by Ctrl-C (what was drawn is kept).
@@ -20,14 +20,15 @@ import param
 from tqdm import tqdm
 
 from sgmcmc_lab.samplers import engine, file_format
-from sgmcmc_lab.samplers.choices import MAX_JSON
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, convergence
+from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
 from sgmcmc_lab.samplers.file_format import Format
 from sgmcmc_lab.samplers.files import read_file
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.interrupts import interruptible
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
 from sgmcmc_lab.samplers.models.run import ModelRun, needed, run_models, write_curves
 from sgmcmc_lab.samplers.models.topics.corpus import MAX_BYTES
@@ -44,7 +45,8 @@ from sgmcmc_lab.samplers.parameters import (
     SpecError,
     declared,
 )
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER, Experiment, ModelSettings, RunSpec, Settings, samplers_of
+from sgmcmc_lab.samplers.reader import MAX_JSON
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ModelSettings, Settings
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.own import OfTable, Table, keep
 from sgmcmc_lab.samplers.trace import Trace
@@ -79,7 +81,7 @@ def _add_experiment(parser: argparse.ArgumentParser, data: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m samplers", description="SG-MCMC Lab without a screen.")
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers", description="SG-MCMC Lab without a screen.")
     commands = parser.add_subparsers(required=True, metavar="list | run | live | bench")
     listing = commands.add_parser("list", help="targets, samplers, gradients, models, methods and their parameters")
     listing.add_argument("--json", action="store_true", help="as JSON")
@@ -522,7 +524,7 @@ def _bench(options: argparse.Namespace) -> int:
         report = kind.measure(options.quick, say)
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
     if options.table:
-        command = " ".join(["python -m samplers bench", *_asked(options)])
+        command = " ".join(["python -m sgmcmc_lab.samplers bench", *_asked(options)])
         found = {"title": f"Measured by `{command}`", "command": command, **record.conditions(benchmarks.machine())}
         body = [{"text": kind.as_text(report)}]
         record.write_record(_record_name(options), {**found, "body": body, "report": report.to_dict()})

@@ -14,12 +14,14 @@ import numpy as np
 from numba import types
 from numpy.random import SFC64, Generator, SeedSequence
 
+from sgmcmc_lab.samplers.choices import Choice, make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.expressions.compiler import Formulas, Tier
 from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
+from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.running_statistics import BLOCK, N_LAGS, Statistics, accumulate, sums_type
-from sgmcmc_lab.samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
 from sgmcmc_lab.samplers.trace import Divergence, Trace
 

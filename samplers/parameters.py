@@ -2,7 +2,7 @@
 
 Targets, samplers and gradient estimators are ``param.Parameterized`` classes whose parameters hold
 default, bounds, label, unit, LaTeX symbol and help. The values of an experiment travel in a frozen
-:class:`~samplers.spec.RunSpec`; this module turns them from untrusted input into checked values.
+:class:`~samplers.experiment.RunSpec`; this module turns them from untrusted input into checked values.
 """
 
 import math
@@ -80,6 +80,8 @@ class Option(param.Selector):
     """One of a fixed list of names."""
 
 
+UPLOADED = "uploaded"
+"""The value of the parameter that names a model's data where they come from a person's own file."""
 OWN = "own_"
 """What the name of a table that a person brought begins with; a digest of its numbers follows."""
 _OWN_NAME = re.compile(OWN + "[0-9a-f]{16}")

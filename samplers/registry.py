@@ -87,6 +87,11 @@ class Registry(Named[T]):
         return self._entries.items()
 
 
+MODELS: Registry[Any] = Registry("model")
+METHODS: Registry[Any] = Registry("method")
+"""Models of data and their methods, which :mod:`samplers.models` adds: experiments know their declarations alone."""
+
+
 class Union(Named[Any]):
     """The entries of several registries, one after the other, whose keys differ. It follows what is added to them."""
 

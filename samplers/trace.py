@@ -8,10 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.running_statistics import Statistics
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets.base import SIMPLEX, Array, Target
 
 MAX_LOG_LIKELIHOOD = 4_000_000

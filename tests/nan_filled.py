@@ -47,8 +47,8 @@ def of_samplers():
     in energy no exponential holds.
     """
     from sgmcmc_lab.samplers import engine
+    from sgmcmc_lab.samplers.experiment import RunSpec
     from sgmcmc_lab.samplers.kernels import SAMPLERS
-    from sgmcmc_lab.samplers.spec import RunSpec
     from tests.helpers.checks_samplers import FEW_DATA
 
     out = {}

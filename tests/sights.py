@@ -21,8 +21,8 @@ from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.benchmarks import machine, record
 from sgmcmc_lab.samplers.diagnostics import agreement, ks
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
-from sgmcmc_lab.samplers.spec import samplers_of
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS as TABLES
 

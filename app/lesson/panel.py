@@ -335,7 +335,7 @@ class LessonPanel:
             parts.append(pn.pane.Bokeh(div, sizing_mode="stretch_width", margin=0))
         if not all(claim.live for claim in step.claims):
             assert self.place.lesson is not None
-            command = f"python -m lessons {self.place.lesson.key}"
+            command = f"python -m sgmcmc_lab.lessons {self.place.lesson.key}"
             parts.append(Measuring(step, self.state.lane_titles(), self.colours, command, self._do_later).panel)
         return parts
 

@@ -11,7 +11,7 @@ from sgmcmc_lab.app.state import AppState, default_views, first_coordinate
 from sgmcmc_lab.app.views import VIEWS, axes_of
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import ANY_TARGET
+from sgmcmc_lab.samplers.settings import ANY_TARGET
 
 
 def live_page(

@@ -8,7 +8,7 @@ from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.lessons.formulas import mathml
 from sgmcmc_lab.lessons.handout import filled_text, sentence
 from sgmcmc_lab.lessons.prose import as_html
-from sgmcmc_lab.samplers.spec import ANY_TARGET
+from sgmcmc_lab.samplers.settings import ANY_TARGET
 
 
 class Followed(NamedTuple):

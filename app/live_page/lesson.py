@@ -18,8 +18,8 @@ from sgmcmc_lab.lessons.lesson import Claim, Lesson, Step
 from sgmcmc_lab.lessons.live import number, values
 from sgmcmc_lab.lessons.prose import as_html
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.expressions import Expression, parse
-from sgmcmc_lab.samplers.spec import RunSpec
 
 SWEEP = (
     "<div class='sweep' hidden><p><button type='button' class='sweep-run'>Measure them here</button> "

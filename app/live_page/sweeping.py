@@ -17,7 +17,7 @@ from sgmcmc_lab.lessons.lesson import VALUE, Claim, Point, Step
 from sgmcmc_lab.lessons.measures import MEASURES
 from sgmcmc_lab.lessons.measures.base import Measure
 from sgmcmc_lab.samplers.compile.wasm import description
-from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
 
 MOST_BYTES = 200_000
 """Bytes of a sweep's points, as JSON."""

@@ -21,6 +21,7 @@ from sgmcmc_lab.app.views.theme import theme
 from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, max_lanes, samplers_of
 from sgmcmc_lab.samplers.models import MODELS, Method
 from sgmcmc_lab.samplers.parameters import (
     Count,
@@ -37,7 +38,7 @@ from sgmcmc_lab.samplers.parameters import (
     declared,
 )
 from sgmcmc_lab.samplers.requirements import BATCH
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, max_lanes, samplers_of, settings_of
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, settings_of
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
 from sgmcmc_lab.samplers.targets.own import OfTable

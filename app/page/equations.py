@@ -13,8 +13,9 @@ from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.theme import theme
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, Lane
 from sgmcmc_lab.samplers.requirements import MEMORY
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, OWN_GRADIENT, Lane
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET
 from sgmcmc_lab.samplers.targets import Target
 
 

@@ -21,7 +21,7 @@ from sgmcmc_lab.app.views.theme import theme
 from sgmcmc_lab.samplers import Experiment, SpecError, run
 from sgmcmc_lab.samplers.file_format import GUESSED
 from sgmcmc_lab.samplers.models.run import write_curves
-from sgmcmc_lab.samplers.spec import ANY_TARGET
+from sgmcmc_lab.samplers.settings import ANY_TARGET
 from sgmcmc_lab.samplers.targets.own import OfTable, held
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
@@ -238,7 +238,7 @@ class ExportMenu:
             self.notify(
                 "error",
                 f"This run has {experiment.n_steps:,} steps of {experiment.n_chains:,} chains, too many to make again here. "
-                "Save the experiment as JSON and run: python -m samplers run experiment.json --out draws.nc",
+                "Save the experiment as JSON and run: python -m sgmcmc_lab.samplers run experiment.json --out draws.nc",
             )
             return
         self.notify("info", f"Making the draws of {experiment.n_steps:,} steps again, for a file.")

@@ -6,7 +6,7 @@ from sgmcmc_lab.lessons.specs import check_address
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.parameters import SpecError, declared
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, settings_of
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, settings_of
 
 OF_THE_PAGE = {
     "axis": "x axis",

@@ -15,12 +15,12 @@ from sgmcmc_lab.app.state import START_PRESETS, AppState
 from sgmcmc_lab.app.views.planes import SYMBOLS
 from sgmcmc_lab.app.views.recipes import DRAWN
 from sgmcmc_lab.app.views.theme import theme
+from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler, parameters_of
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.recipe import theorem2
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.recipe.recipe import ENERGY, KINDS, MAX_REFRESH, THETA, THETA_R_XI, Layout, Recipe
-from sgmcmc_lab.samplers.spec import make_sampler
 
 SHOWN_KINDS = dict(zip(("θ", "θ, momentum r", "θ, r, thermostat ξ"), KINDS, strict=True))
 FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}

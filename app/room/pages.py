@@ -25,8 +25,8 @@ from sgmcmc_lab.app import link
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.interrupts import begin_worker
+from sgmcmc_lab.samplers.lanes import Lane
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import Lane
 
 if TYPE_CHECKING:
     from sgmcmc_lab.app.live_page import Followed

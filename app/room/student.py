@@ -18,7 +18,7 @@ from sgmcmc_lab.app.room.hub import SOONEST, hub
 from sgmcmc_lab.app.room.pages import pages
 from sgmcmc_lab.app.room.presses import Presses
 from sgmcmc_lab.app.room.rooms import AWAY, KEPT, GoneError, Look, Race, carefully, new_mark, rooms
-from sgmcmc_lab.samplers.choices import MAX_QUERY
+from sgmcmc_lab.samplers.link import MAX_QUERY
 from sgmcmc_lab.samplers.parameters import SpecError
 
 log = logging.getLogger("sgmcmc-lab")

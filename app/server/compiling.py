@@ -1,4 +1,4 @@
-"""Compiling ahead, in a process of its own: ``python -m app.server.compiling``.
+"""Compiling ahead, in a process of its own: ``python -m sgmcmc_lab.app.server.compiling``.
 
 The functions of the lessons come first, in the order of the course, then all others. A line for each goes to standard
 output. Processes share what is compiled by the files of the cache.

@@ -2,7 +2,7 @@
 
 Each patch has digests of the source that it was written for, by version of the library. At the start they are compared
 with the installed source. If none matches, the patch is off, a line of the log says so, and the page works with the
-fault. ``python -m app.server.patches`` prints the places and digests of the installed versions.
+fault. ``python -m sgmcmc_lab.app.server.patches`` prints the places and digests of the installed versions.
 """
 
 import hashlib

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from sgmcmc_lab.app.views.embedding import standalone
 from sgmcmc_lab.app.views.theme import LARGE, Theme, enlarge, theme
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS, Snapshot
 from sgmcmc_lab.samplers.models import Model as DataModel
-from sgmcmc_lab.samplers.spec import samplers_of
 from sgmcmc_lab.samplers.step_terms import ChainStep
 from sgmcmc_lab.samplers.targets.base import Column, Target
 from sgmcmc_lab.samplers.targets.own import OfTable

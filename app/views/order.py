@@ -13,10 +13,11 @@ from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
 from sgmcmc_lab.app.views.marks import MARKERS
 from sgmcmc_lab.app.views.theme import DASHES, plot
 from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.choices import Choice
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.running_statistics import bin_edges
-from sgmcmc_lab.samplers.spec import Choice, RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Target
 

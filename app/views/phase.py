@@ -16,9 +16,9 @@ from sgmcmc_lab.app.views.state import notes
 from sgmcmc_lab.app.views.steps import add_arrows, beginning, longer, rows
 from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.kernels.base import KEPT
 from sgmcmc_lab.samplers.recipe.flow import SHOWN_MOMENTUM
-from sgmcmc_lab.samplers.spec import make_sampler
 from sgmcmc_lab.samplers.targets.base import LINE
 
 CELLS = 120

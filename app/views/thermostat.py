@@ -9,7 +9,7 @@ from sgmcmc_lab.app.views.base import Data, LaneFrame, View
 from sgmcmc_lab.app.views.marks import lane_labels, number_axis, run_window
 from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import Experiment, Run
-from sgmcmc_lab.samplers.spec import make_sampler
+from sgmcmc_lab.samplers.choices import make_sampler
 
 WINDOW = 600
 """Frames that stay visible."""

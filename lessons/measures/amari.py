@@ -2,10 +2,11 @@
 
 from sgmcmc_lab.lessons.measures.base import NAN
 from sgmcmc_lab.lessons.measures.model import OfModel
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.models.factors.amari import amari
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import ANY_TARGET, RunSpec
+from sgmcmc_lab.samplers.settings import ANY_TARGET
 
 
 class Amari(OfModel):

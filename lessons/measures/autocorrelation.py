@@ -6,8 +6,9 @@ import numpy as np
 
 from sgmcmc_lab.lessons.measures.base import Estimate, OfChains
 from sgmcmc_lab.samplers.diagnostics.autocorrelation import integrated_time
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import Option, Real, SpecError
-from sgmcmc_lab.samplers.spec import RunSpec, is_model
+from sgmcmc_lab.samplers.settings import is_model
 
 
 class Tau(OfChains):

@@ -1,8 +1,8 @@
 """A moment of what a chain has beside θ."""
 
 from sgmcmc_lab.lessons.measures.base import MOMENTA, NAN, Estimate, Evidence, Measure, spread
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import Count, SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class Auxiliary(Measure):

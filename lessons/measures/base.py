@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 import param
 
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.models import MODELS
 from sgmcmc_lab.samplers.parameters import Count, SpecError, Value, check_all
 from sgmcmc_lab.samplers.running_statistics import Statistics
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER, ANY_TARGET, RunSpec, is_model
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, is_model
 from sgmcmc_lab.samplers.targets.base import Array
 from sgmcmc_lab.samplers.trace import Divergence, Trace
 

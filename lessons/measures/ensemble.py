@@ -7,8 +7,8 @@ import numpy as np
 from sgmcmc_lab.lessons.measures.base import NAN, OWN_RUN, Estimate, Evidence, Measure, spread
 from sgmcmc_lab.samplers import Run
 from sgmcmc_lab.samplers.diagnostics import moments as ensembles
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 
 

@@ -1,8 +1,8 @@
 """An expectation that the target knows."""
 
 from sgmcmc_lab.lessons.measures.base import DRAWS, Estimate, Evidence, Measure, spread
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import Count, SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets.base import Moment, Target
 
 

@@ -1,11 +1,11 @@
 """The spectral gap of a recipe."""
 
 from sgmcmc_lab.lessons.measures.base import OWN_RUN, Estimate, Evidence, Measure
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.recipe.flow import Flow
 from sgmcmc_lab.samplers.recipe.recipe import Recipe
-from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class Gap(Measure):

@@ -2,12 +2,12 @@
 
 from sgmcmc_lab.lessons.measures.base import NAN
 from sgmcmc_lab.lessons.measures.model import OfModel
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.spherical import Spherical
 from sgmcmc_lab.samplers.models.spherical.variational import SphericalVariational
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class Heat(OfModel):

@@ -2,8 +2,8 @@
 
 from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, Measure, OfColumn
 from sgmcmc_lab.samplers.diagnostics import divergence
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class KL(OfColumn):

@@ -4,8 +4,8 @@ import numpy as np
 
 from sgmcmc_lab.lessons.measures.base import DRAWS, NAN, Estimate, Evidence, Measure, spread
 from sgmcmc_lab.samplers.diagnostics import ks
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import Count, SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class KS(Measure):

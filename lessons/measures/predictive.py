@@ -5,8 +5,8 @@ import numpy as np
 from sgmcmc_lab.lessons.measures.base import NAN, Estimate, Evidence, Measure
 from sgmcmc_lab.samplers.diagnostics.calibration import generative
 from sgmcmc_lab.samplers.diagnostics.predictive import STATISTICS, named, p_value
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import Option, SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 

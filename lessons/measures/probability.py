@@ -5,8 +5,8 @@ import numpy as np
 from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, OfColumn
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.diagnostics.autocorrelation import integrated_time
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import Real, SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class Probability(OfColumn):

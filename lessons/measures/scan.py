@@ -5,9 +5,9 @@ import numpy as np
 from sgmcmc_lab.lessons.measures.base import OWN_RUN, Estimate, Evidence, Measure, spread
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import convergence
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.models.batch_size import exact_tau, scan_chain
 from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 
 
 class ScanTau(Measure):

@@ -4,9 +4,10 @@ import numpy as np
 
 from sgmcmc_lab.lessons.measures.base import NAN
 from sgmcmc_lab.lessons.measures.model import OfModel
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.parameters import Count, SpecError
-from sgmcmc_lab.samplers.spec import ANY_SAMPLER, RunSpec
+from sgmcmc_lab.samplers.settings import ANY_SAMPLER
 
 
 class OfTrials(OfModel):

@@ -1,4 +1,4 @@
-"""``python -m samplers.benchmarks.child MODULE …`` runs a module, which ends with the process that began this one.
+"""``python -m sgmcmc_lab.samplers.benchmarks.child MODULE …`` runs a module, which ends with the process that began this one.
 
 That process holds the other end of standard input, and never writes to it.
 """

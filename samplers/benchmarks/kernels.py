@@ -13,8 +13,8 @@ from numpy.random import SFC64, Generator
 from sgmcmc_lab.samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import Array
 

@@ -10,7 +10,7 @@ from numpy.random import SFC64, Generator
 from sgmcmc_lab.samplers.benchmarks.timing import UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.engine import Run
-from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.targets import logistic
 
 ITEMS, FEATURES, BATCH = 1_000_000, 10, 100

@@ -9,7 +9,7 @@ import numpy as np
 from sgmcmc_lab.samplers.benchmarks.recipes import warm
 from sgmcmc_lab.samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
 from sgmcmc_lab.samplers.engine import Run
-from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.targets.logistic_regression import LogisticRegression
 from sgmcmc_lab.samplers.targets.own import Table, keep
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from sgmcmc_lab.samplers.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
 from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.expressions import compiler
 from sgmcmc_lab.samplers.recipe.flow import Flow
 from sgmcmc_lab.samplers.recipe.fokker_planck import Evolution
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 
 TYPED_QUARTIC = {"energy": "theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2", "extent": 5.0}

@@ -1,7 +1,7 @@
 """Measured figures as files: a record of each run, as JSON, and all of them in ``samplers/benchmarks/README.md``.
 
 A record says which command ran, when, and on which machine and versions. Its body holds paragraphs, tables, and text as
-a command printed it. ``python -m samplers.benchmarks.record`` writes the README again after a record was edited.
+a command printed it. ``python -m sgmcmc_lab.samplers.benchmarks.record`` writes the README again after a record was edited.
 """
 
 import json

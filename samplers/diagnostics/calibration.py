@@ -1,4 +1,4 @@
-"""Simulation-based calibration of typed posteriors: ``python -m samplers.diagnostics.calibration``.
+"""Simulation-based calibration of typed posteriors: ``python -m sgmcmc_lab.samplers.diagnostics.calibration``.
 
 Parameters θ̃ are drawn from the prior and data from the model at θ̃, so that θ̃ is one draw from the posterior of these
 data. Among ``DRAWS`` independent draws of a right sampler its rank is uniform on 0, …, ``DRAWS`` (Talts, Betancourt,
@@ -18,11 +18,12 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import stats
 
+from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.diagnostics.autocorrelation import tau_int
 from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
 from sgmcmc_lab.samplers.expressions import evaluate
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import Choice, Experiment, RunSpec
 from sgmcmc_lab.samplers.targets.base import Array, Column, Tell
 from sgmcmc_lab.samplers.targets.boxed import FEW
 from sgmcmc_lab.samplers.targets.generative import Generative, coordinates, log_stretch, value_of
@@ -516,7 +517,7 @@ def as_text(found: Calibration) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the ranks of a preset of the typed posterior."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.diagnostics.calibration", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.diagnostics.calibration", description=__doc__)
     parser.add_argument("preset", choices=PRESETS, help="a model of the typed posterior")
     parser.add_argument("--runs", type=int, default=320, help="data sets that are made")
     parser.add_argument("--rows", type=int, default=20, help="of each, evenly spread over the table")

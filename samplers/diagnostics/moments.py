@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.engine import Run
-from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.targets.base import Array
 
 

@@ -14,20 +14,11 @@ from sgmcmc_lab.samplers.models.network.norm_sgvb import NormSGVB
 from sgmcmc_lab.samplers.models.sparse import SPARSE_METHODS, Sparse
 from sgmcmc_lab.samplers.models.spherical import SPHERICAL_METHODS, Spherical
 from sgmcmc_lab.samplers.models.topics import TOPIC_METHODS, Topics
-from sgmcmc_lab.samplers.registry import Registry
+from sgmcmc_lab.samplers.registry import METHODS, MODELS
 
-MODELS: Registry[type[Model]] = Registry(
-    "model",
-    Topics,
-    Network,
-    Clusters,
-    Mixture,
-    Sparse,
-    Factors,
-    Spherical,
-)
-METHODS: Registry[type[Method]] = Registry(
-    "method",
+for _model in (Topics, Network, Clusters, Mixture, Sparse, Factors, Spherical):
+    MODELS.add(_model)
+for _method in (
     *TOPIC_METHODS,
     NetworkGibbs,
     GammaSGVB,
@@ -40,6 +31,7 @@ METHODS: Registry[type[Method]] = Registry(
     *SPARSE_METHODS,
     *FACTOR_METHODS,
     *SPHERICAL_METHODS,
-)
+):
+    METHODS.add(_method)
 
 __all__ = ["METHODS", "MODELS", "Method", "Model", "Snapshot"]

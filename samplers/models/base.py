@@ -19,8 +19,6 @@ from sgmcmc_lab.samplers.files import Tell, untold
 from sgmcmc_lab.samplers.parameters import Value, check_all
 from sgmcmc_lab.samplers.targets.base import Array, Column, unknown
 
-UPLOADED = "uploaded"
-"""What the parameter that names a model's data is for somebody's own."""
 Snapshot = dict[str, NDArray[Any]]
 """What a view looks at: named arrays, copied, so that the method may go on meanwhile."""
 

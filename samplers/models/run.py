@@ -14,9 +14,10 @@ import numpy as np
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
+from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.models import METHODS, Method, Model
 from sgmcmc_lab.samplers.running_statistics import N_LAGS, Statistics, count_row
-from sgmcmc_lab.samplers.spec import Change, Experiment, RunSpec
 from sgmcmc_lab.samplers.targets.base import Array, Column
 from sgmcmc_lab.samplers.trace import Divergence
 

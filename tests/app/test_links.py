@@ -14,8 +14,8 @@ from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.page.session import KEPT_MESSAGES, LONGEST, TOLD, Session, in_short
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.lessons import specs
-from sgmcmc_lab.samplers import choices
-from sgmcmc_lab.samplers.choices import MAX_FIELDS, MAX_QUERY
+from sgmcmc_lab.samplers import link as samplers_link
+from sgmcmc_lab.samplers.link import MAX_FIELDS, MAX_QUERY
 from sgmcmc_lab.samplers.parameters import SpecError, visible
 
 UNKNOWN = "?" + "&".join(f"f{i}=1" for i in range(60))
@@ -169,8 +169,8 @@ def test_the_reading_of_a_link_is_bounded(monkeypatch):
 def test_a_link_that_is_too_long_is_not_taken_apart(monkeypatch, query, bound):
     """Fails where the parts of such a link are read before they are counted."""
     parsed = []
-    real = choices.parse_choice
-    monkeypatch.setattr("sgmcmc_lab.samplers.spec.parse_choice", lambda *args: parsed.append(args) or real(*args))
+    real = samplers_link.parse_choice
+    monkeypatch.setattr("sgmcmc_lab.samplers.link.parse_choice", lambda *args: parsed.append(args) or real(*args))
     (message,) = said(f"?{query}")
     assert f"{bound:,}" in message
     assert not parsed

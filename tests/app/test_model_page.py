@@ -34,13 +34,14 @@ from sgmcmc_lab.samplers import Change, Experiment
 from sgmcmc_lab.samplers.cli import main
 from sgmcmc_lab.samplers.files import EndedError
 from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, max_lanes, samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
-from sgmcmc_lab.samplers.models.base import UPLOADED
 from sgmcmc_lab.samplers.models.run import run_models, start
 from sgmcmc_lab.samplers.models.topics.corpus import TOLD_EVERY
 from sgmcmc_lab.samplers.models.topics.model import FIRST
-from sgmcmc_lab.samplers.parameters import Source, SpecError, declared
-from sgmcmc_lab.samplers.spec import ANY_TARGET, MAX_CHANGES, OWN_GRADIENT, max_lanes, samplers_of
+from sgmcmc_lab.samplers.parameters import UPLOADED, Source, SpecError, declared
+from sgmcmc_lab.samplers.reader import MAX_CHANGES
+from sgmcmc_lab.samplers.settings import ANY_TARGET
 from sgmcmc_lab.samplers.targets import own
 from sgmcmc_lab.samplers.targets.logistic_tumours import TumoursLogistic
 

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from sgmcmc_lab.samplers.diagnostics import agreement
-from sgmcmc_lab.samplers.spec import Experiment
+from sgmcmc_lab.samplers.experiment import Experiment
 from tests import sights
 
 KEPT = sights.read()

@@ -39,13 +39,16 @@ from sgmcmc_lab.app.state import DEFAULT, DEFAULT_VIEWS, AppState
 from sgmcmc_lab.app.views import VIEWS, axes_of
 from sgmcmc_lab.app.views.base import AXIS_LABELS
 from sgmcmc_lab.samplers import Change, Experiment, Lane, run
+from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.file_format import Format
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.lanes import max_lanes
+from sgmcmc_lab.samplers.link import LINK_FIELDS
 from sgmcmc_lab.samplers.models import MODELS
 from sgmcmc_lab.samplers.parameters import Count, Real, SpecError, declared
-from sgmcmc_lab.samplers.spec import ANY_TARGET, LINK_FIELDS, Choice, Settings, max_lanes
+from sgmcmc_lab.samplers.settings import ANY_TARGET, Settings
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.own import keep
 
@@ -594,7 +597,7 @@ def test_draws_of_a_run_too_long_for_the_page_are_refused_with_advice():
     kind, message = notify.call_args.args
     assert kind == "error"
     assert "100,000,000 steps" in message
-    assert "python -m samplers run" in message
+    assert "python -m sgmcmc_lab.samplers run" in message
 
 
 @pytest.mark.parametrize(

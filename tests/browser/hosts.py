@@ -21,7 +21,8 @@ from playwright.sync_api import sync_playwright
 from sgmcmc_lab.samplers import engine, running_statistics
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.wasm import description, link, objects
-from sgmcmc_lab.samplers.spec import Change, RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
+from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.targets import Target
 from tests import browser
 from tests.browser.firefox import find_firefox, firefox_page

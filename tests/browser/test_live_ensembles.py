@@ -16,7 +16,7 @@ from sgmcmc_lab.app.views import mgf as mgf_view
 from sgmcmc_lab.app.views import moments as moments_view
 from sgmcmc_lab.app.views.base import Frame
 from sgmcmc_lab.samplers import Experiment, Run
-from sgmcmc_lab.samplers.spec import Change
+from sgmcmc_lab.samplers.lanes import Change
 from tests import live_memory
 from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of
 

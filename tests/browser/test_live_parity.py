@@ -17,7 +17,9 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from sgmcmc_lab.app.live_page import live_page
 from sgmcmc_lab.samplers import Experiment
-from sgmcmc_lab.samplers.spec import Change, RunSpec, Settings
+from sgmcmc_lab.samplers.experiment import RunSpec
+from sgmcmc_lab.samplers.lanes import Change
+from sgmcmc_lab.samplers.settings import Settings
 from sgmcmc_lab.samplers.targets.posterior import PRESETS
 from tests.browser import hosts, until
 from tests.browser.hosts import HELD, Host, Job, compare

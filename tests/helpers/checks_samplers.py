@@ -9,10 +9,10 @@ import numpy as np
 from scipy import special, stats
 
 from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import declared
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.step_terms import Play
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import LINE, MANIFOLD, Target

@@ -18,9 +18,9 @@ from scipy import optimize, stats
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.engine import first_state
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import Sampler
 from sgmcmc_lab.samplers.parameters import declared
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets.base import Column, Target
 
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.measures import scan
 from sgmcmc_lab.lessons.measures.base import OWN_RUN
 from sgmcmc_lab.lessons.specs import changed
-from sgmcmc_lab.samplers.spec import max_lanes
+from sgmcmc_lab.samplers.lanes import max_lanes
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS as OWN
 
 LIBRARY = load_all()

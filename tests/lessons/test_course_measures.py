@@ -7,7 +7,7 @@ from sgmcmc_lab.lessons.evidence import evidence
 from sgmcmc_lab.lessons.measures import MEASURES
 from sgmcmc_lab.lessons.measures.base import OWN_RUN
 from sgmcmc_lab.samplers import SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
 from tests.helpers.statistics import critical
 
 

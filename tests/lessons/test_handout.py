@@ -199,7 +199,7 @@ def test_every_sweep_of_the_course_has_an_axis_to_be_drawn_against():
 
 
 def test_the_command_of_the_readme_writes_a_lesson(tmp_path, monkeypatch, capsys):
-    (command,) = re.findall(r"^\.venv/bin/python -m lessons (.* --html .*)$", README, re.MULTILINE)
+    (command,) = re.findall(r"^\.venv/bin/python -m sgmcmc_lab.lessons (.* --html .*)$", README, re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     assert main([*shlex.split(command), "--quick", "--results", "results"]) == 0
     (file,) = tmp_path.glob("*.html")

@@ -480,7 +480,7 @@ def test_a_benchmark_keeps_its_figures(tmp_path, monkeypatch, capsys):
     )
     assert main(["bench", "--closed", "30", "--table"]) == 0
     kept = json.loads((tmp_path / "bench-closed-30.json").read_text(encoding="utf-8"))
-    assert kept["command"] == "python -m samplers bench --closed 30"
+    assert kept["command"] == "python -m sgmcmc_lab.samplers bench --closed 30"
     assert kept["report"] == {"pages": 30, "first": 100.0, "last": 104.0, "seconds": 0.25, "growth": 1.04}
     assert kept["date"] == datetime.now(UTC).date().isoformat()
     assert kept["versions"]["Python"] == platform.python_version() and kept["machine"].startswith(
@@ -490,7 +490,7 @@ def test_a_benchmark_keeps_its_figures(tmp_path, monkeypatch, capsys):
     assert text.startswith(
         f"Before.\n\n{record.BEGIN}\n\n## Other\n\n`python -m x`<br>2026-01-02; m; Python 3\n\nRead.\n\n"
     )
-    assert "| a | b |\n|---|---|\n| 1 | 2 |\n\n## Measured by `python -m samplers bench --closed 30`" in text
+    assert "| a | b |\n|---|---|\n| 1 | 2 |\n\n## Measured by `python -m sgmcmc_lab.samplers bench --closed 30`" in text
     assert "104.0 MB   1.040 of it" in text and text.endswith(f"```\n\n{record.END}\n")
 
 

@@ -12,15 +12,17 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import linalg
 
+from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.topics.minibatch_gibbs import MinibatchGibbs as TopicsGibbs
 from sgmcmc_lab.samplers.parameters import declared
-from sgmcmc_lab.samplers.spec import Change, Choice, RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.linear_regression import LinearRegression
 from tests.helpers.checks_methods import small_model

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers import engine, kernels
+from sgmcmc_lab.samplers.choices import Choice
+from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS, Sampler
 from sgmcmc_lab.samplers.kernels.recipe import parameters_of
+from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.parameters import Count, CountVector, Flag, Option, SpecError, declared
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.running_statistics import (
@@ -28,7 +31,6 @@ from sgmcmc_lab.samplers.running_statistics import (
     WATCHED,
     bin_edges,
 )
-from sgmcmc_lab.samplers.spec import Change, Choice, Experiment, RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.own import Table, keep
 from tests.helpers.checks_samplers import OFFERED, SMALL, check_card, small_tables, soon_known

@@ -11,9 +11,9 @@ import pytest
 
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.rwm import RWM
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.step_terms import Play, TooLongError
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX

@@ -11,9 +11,9 @@ from sgmcmc_lab.app import link
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment, migrations
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.migrations import VERSION
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 
 FOLDER = Path(__file__).parent / "formats"
 STORED = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
@@ -157,7 +157,7 @@ def test_a_renamed_field_opens_by_its_migration(monkeypatch):
         ("experiment", lambda data: {names.get(name, name): value for name, value in data.items()}),
     ):
         monkeypatch.setitem(table, kind, {**table[kind], VERSION: rename})
-    for module in ("sgmcmc_lab.samplers.migrations", "sgmcmc_lab.samplers.choices"):
+    for module in (f"sgmcmc_lab.samplers.{name}" for name in ("migrations", "reader", "link", "experiment")):
         monkeypatch.setattr(f"{module}.VERSION", VERSION + 1)
     state, messages = open_link(old_link)
     assert messages == []

@@ -13,12 +13,13 @@ from numpy.random import SFC64, Generator
 
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS, Method
 from sgmcmc_lab.samplers.models.network import model as network_model
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.topics.method import TopicMethod
-from sgmcmc_lab.samplers.spec import RunSpec, samplers_of
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.checks_methods import check_step, missing, small_model, step_error
 from tests.helpers.checks_samplers import reference_draws

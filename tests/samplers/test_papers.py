@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.diagnostics import ks
-from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.chain_laws import cir_law, repeated_moves
 from tests.helpers.statistics import batch_mean_and_error, critical, exact_start, mean_and_error

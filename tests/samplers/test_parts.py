@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.step_terms import Play, TooLongError, take_apart
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.checks_samplers import riemannian

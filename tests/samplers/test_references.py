@@ -16,12 +16,12 @@ import pytest
 from scipy import stats
 
 from sgmcmc_lab.samplers.engine import Run
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.parameters import Count, declared
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.checks_samplers import FEW_DATA, N_COMPARED, OFFERED, draw_for_draw, period_of
 

@@ -12,13 +12,16 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from sgmcmc_lab.samplers import engine
-from sgmcmc_lab.samplers.choices import MAX_JSON, MAX_QUERY
+from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS, Sampler
 from sgmcmc_lab.samplers.kernels.recipe import parameters_of
+from sgmcmc_lab.samplers.lanes import max_lanes
+from sgmcmc_lab.samplers.link import MAX_QUERY
 from sgmcmc_lab.samplers.parameters import SpecError, declared
+from sgmcmc_lab.samplers.reader import MAX_JSON
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
-from sgmcmc_lab.samplers.spec import Experiment, RunSpec, Settings, max_lanes
+from sgmcmc_lab.samplers.settings import Settings
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE
 from tests.helpers.checks_samplers import OFFERED

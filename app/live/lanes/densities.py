@@ -9,12 +9,12 @@ from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.base import CurvePoint, Frame, Position, Scene
 from sgmcmc_lab.app.views.recipes import layouts_of
 from sgmcmc_lab.samplers import Change, Experiment, Lane, Run
+from sgmcmc_lab.samplers.choices import make_gradient, make_sampler
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import agreement, divergence, ks
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.base import KEPT
 from sgmcmc_lab.samplers.models.run import needed
-from sgmcmc_lab.samplers.spec import make_gradient, make_sampler
 from sgmcmc_lab.samplers.targets.base import SIMPLEX, Target
 
 CHUNK_SECONDS = 0.004

@@ -16,17 +16,19 @@ from numba import types
 from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers import engine, running_statistics
+from sgmcmc_lab.samplers.choices import Choice, make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import Lent
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels import Sampler
 from sgmcmc_lab.samplers.kernels.base import KEPT
 from sgmcmc_lab.samplers.kernels.exact import Exact
 from sgmcmc_lab.samplers.kernels.kicks import Moving
+from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.models.batch_size import scan_chain
 from sgmcmc_lab.samplers.requirements import MODE
-from sgmcmc_lab.samplers.spec import Change, Choice, RunSpec, make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.targets import expectations
 from sgmcmc_lab.samplers.targets.base import Array, Target
 from sgmcmc_lab.samplers.trace import Divergence

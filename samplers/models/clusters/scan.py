@@ -1,4 +1,4 @@
-"""Clusters against the clock: ``python -m samplers.models.clusters.scan``.
+"""Clusters against the clock: ``python -m sgmcmc_lab.samplers.models.clusters.scan``.
 
 Minibatch Gibbs with batches of several sizes, collapsed Gibbs and the slice sampler, from one and from 30 clusters, on
 made-up points whose groups are known (Smolyakov, Liu & Fisher, Figures 5 and 6): how well the clusters agree with the
@@ -161,7 +161,7 @@ def as_text(budget: float, found: Mapping[str, Sequence[Curve]], sweeps: int) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its tables."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.clusters.scan", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.clusters.scan", description=__doc__)
     parser.add_argument("--split-merge", type=int, nargs="+", default=[0, 10], metavar="N", help="proposals in a sweep")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 250, 62, 15], metavar="M", help="batch sizes beside the one that f(m) chooses")  # fmt: skip
     parser.add_argument("--trial", type=int, default=TRIAL, help="sweeps with all that the trial of a size takes as long as")  # fmt: skip

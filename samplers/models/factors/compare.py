@@ -1,4 +1,4 @@
-"""The paper's Figures 4 to 6 in numbers: ``python -m samplers.models.factors.compare``.
+"""The paper's Figures 4 to 6 in numbers: ``python -m sgmcmc_lab.samplers.models.factors.compare``.
 
 Figure 4: Amari errors of loadings and processor times on made-up data, by the rows N. Figure 5: −log density of a
 held-out row by N and by processor time, on wines and digits or on a CSV file of one's own, for the CyTOF cells of the
@@ -19,13 +19,12 @@ from numpy.random import SFC64, Generator
 
 from sgmcmc_lab.samplers.files import FileError, read_file
 from sgmcmc_lab.samplers.models import METHODS
-from sgmcmc_lab.samplers.models.base import UPLOADED
 from sgmcmc_lab.samplers.models.factors.amari import amari
 from sgmcmc_lab.samplers.models.factors.baselines import empirical, sparse_pca, sparse_pca_covariance
 from sgmcmc_lab.samplers.models.factors.data import BUILT_IN, MADE_FACTORS, Rows, read
 from sgmcmc_lab.samplers.models.factors.model import Factors
 from sgmcmc_lab.samplers.models.run import ModelChain
-from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.parameters import UPLOADED, SpecError
 from sgmcmc_lab.samplers.targets.base import Array
 from sgmcmc_lab.samplers.targets.own import MAX_BYTES
 
@@ -175,7 +174,7 @@ def as_text(title: str, names: Sequence[str], rows: dict[int, Array], digits: Se
 
 def measure(arguments: Sequence[str] | None = None) -> Found:
     """Measure and print what the command line asks for. Raises :class:`SpecError` and :class:`FileError`."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.factors.compare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.factors.compare", description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a CSV file in place of wines and digits")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--steps", type=int, default=STEPS, help="of each method on made-up data")

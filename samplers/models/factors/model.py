@@ -10,9 +10,9 @@ from scipy import special
 
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import Tell, untold
-from sgmcmc_lab.samplers.models.base import UPLOADED, Model
+from sgmcmc_lab.samplers.models.base import Model
 from sgmcmc_lab.samplers.models.factors.data import BUILT_IN, MADE_NOISE, Rows, made, read
-from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.parameters import UPLOADED, Count, Option, Real, SpecError
 from sgmcmc_lab.samplers.targets.base import Array
 
 FIXED = 0.1, 1.0

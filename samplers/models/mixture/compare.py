@@ -1,4 +1,4 @@
-"""The paper's comparison on visits of web pages: ``python -m samplers.models.mixture.compare msweb.data msweb.test``.
+"""The paper's comparison on visits of web pages: ``python -m sgmcmc_lab.samplers.models.mixture.compare msweb.data msweb.test``.
 
 Scores of the held-out visitors, −log p of one in the mean, by steps, visits and seconds, as Baker et al. 2018,
 Figure 3(b), has them; beside them word frequencies, and EM for mixtures of K clusters. The step sizes are tried with a
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp
 
+from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.files import read_file
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.mixture.data import Documents, read
@@ -29,7 +30,6 @@ from sgmcmc_lab.samplers.models.mixture.sgrld import MixtureSGRLD
 from sgmcmc_lab.samplers.models.run import ModelChain, start
 from sgmcmc_lab.samplers.models.topics.corpus import MAX_BYTES, Corpus
 from sgmcmc_lab.samplers.parameters import SpecError, Value
-from sgmcmc_lab.samplers.spec import Experiment
 
 Array = NDArray[np.float64]
 Params = dict[str, Value]
@@ -258,7 +258,7 @@ def _with_error(values: Array) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its table. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.mixture.compare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.mixture.compare", description=__doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .data and a .test file of visits, or the files of a corpus")  # fmt: skip
     parser.add_argument("--steps", type=int, default=STEPS, help="steps of the stochastic methods")
     parser.add_argument("--sweeps", type=int, default=SWEEPS, help="of full Gibbs")

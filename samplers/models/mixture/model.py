@@ -10,11 +10,11 @@ from scipy.special import gammaln
 
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import Tell, untold
-from sgmcmc_lab.samplers.models.base import UPLOADED, Model
+from sgmcmc_lab.samplers.models.base import Model
 from sgmcmc_lab.samplers.models.clusters.model import beside
 from sgmcmc_lab.samplers.models.mixture.data import Documents, known_clusters, read
 from sgmcmc_lab.samplers.models.topics.corpus import Corpus, reuters
-from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.parameters import UPLOADED, Count, Option, Real, SpecError
 from sgmcmc_lab.samplers.targets.base import Array
 
 MAX_TEST = 5000

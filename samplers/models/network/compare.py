@@ -1,4 +1,4 @@
-"""All methods for networks side by side: ``python -m samplers.models.network.compare FILE``.
+"""All methods for networks side by side: ``python -m sgmcmc_lab.samplers.models.network.compare FILE``.
 
 FILE is an edge list or GraphML, a MATLAB file with one square sparse matrix, or the name of a built-in graph. Each
 method runs on the same splits; the table has the mean AUC of the held-out pairs and its standard deviation over the
@@ -19,12 +19,13 @@ from scipy.io.matlab import MatReadError
 from scipy.sparse import issparse
 
 from sgmcmc_lab.samplers import file_format
+from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import read_file
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models.network.graph import BUILT_IN, MAX_BYTES, MAX_NODES, Graph, make_graph, read_upload
 from sgmcmc_lab.samplers.models.run import ModelChain, start
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import Experiment, samplers_of
 
 STEPS = {"network_gibbs": 1500, "network_hmc": 200, "network_irm": 1500}
 """Steps of a run; of the methods by gradient ascent 1000. The paper gave HMC 200 trajectories."""
@@ -154,7 +155,7 @@ def _line(row: Row) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.network.compare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.network.compare", description=__doc__)
     parser.add_argument("file", metavar="FILE", help=f"a .csv, .graphml or .mat file, or {', '.join(BUILT_IN)}")
     parser.add_argument("--splits", type=int, default=10, help="how many, 10 unless told")
     parser.add_argument("--communities", type=int, default=10, help="K, 10 unless told")

@@ -1,4 +1,4 @@
-"""Figures 2 and 3 of Knowles 2015 as tables: ``python -m samplers.models.network.figures FILE``.
+"""Figures 2 and 3 of Knowles 2015 as tables: ``python -m sgmcmc_lab.samplers.models.network.figures FILE``.
 
 FILE is as in :mod:`~samplers.models.network.compare`. Figure 3 is the AUC of the held-out pairs of each method
 against the number of communities K; the IRM has no K, and one line for all. Figure 2 is the ELBO of gamma SGVB after
@@ -82,7 +82,7 @@ def against_momentum(graph: Graph, seeds: Sequence[int], n_communities: int) -> 
 
 def measure(arguments: Sequence[str] | None = None) -> Found:
     """Measure and print what the command line asks for. Raises :class:`SpecError`."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.network.figures", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.network.figures", description=__doc__)
     parser.add_argument("file", metavar="FILE", help="a .csv, .graphml or .mat file, or a built-in graph")
     parser.add_argument("--figure", type=int, nargs="+", default=[2, 3], choices=[2, 3], help="both unless told")
     parser.add_argument("--seeds", type=int, default=5, help="how many, 5 unless told")

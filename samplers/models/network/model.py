@@ -10,10 +10,10 @@ from scipy.stats import rankdata
 
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import FileError, Tell, untold
-from sgmcmc_lab.samplers.models.base import UPLOADED, Model, Snapshot
+from sgmcmc_lab.samplers.models.base import Model, Snapshot
 from sgmcmc_lab.samplers.models.network import joint
 from sgmcmc_lab.samplers.models.network.graph import BUILT_IN, Graph, read_upload
-from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.parameters import UPLOADED, Count, Option, Real, SpecError
 
 Array = NDArray[np.float64]
 

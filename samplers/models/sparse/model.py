@@ -7,9 +7,9 @@ import numpy as np
 
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import FileError, Tell, untold
-from sgmcmc_lab.samplers.models.base import UPLOADED, Model
+from sgmcmc_lab.samplers.models.base import Model
 from sgmcmc_lab.samplers.models.sparse.reference import Reference, reference_of
-from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.parameters import UPLOADED, Count, Option, Real, SpecError
 from sgmcmc_lab.samplers.targets.base import Array, Column, subscript
 from sgmcmc_lab.samplers.targets.lasso import NAMES, diabetes
 from sgmcmc_lab.samplers.targets.long_run import column_of

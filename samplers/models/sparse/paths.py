@@ -1,4 +1,4 @@
-"""Coefficients against λ, with credible bands, beside the lasso's: ``python -m samplers.models.sparse.paths``.
+"""Coefficients against λ, with credible bands, beside the lasso's: ``python -m sgmcmc_lab.samplers.models.sparse.paths``.
 
 The posterior mode of w at a fixed σ minimises ‖y − Xw‖²/2σ² + λ‖w‖₁/σ, which is scikit-learn's lasso with
 α = λσ/N. Beside each posterior, in which σ is not fixed, stands the lasso at the σ that the
@@ -94,7 +94,7 @@ def as_text(model: Sparse, points: Sequence[Point]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.sparse.paths", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.sparse.paths", description=__doc__)
     parser.add_argument("path", nargs="?", type=Path, help="a CSV file, or prostate.data; by default the diabetes data")
     parser.add_argument("--shrinkage", type=float, nargs="+", default=LAMBDAS, metavar="λ")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Which half of the sweep is worth its time: ``python -m samplers.models.sparse.scan``.
+"""Which half of the sweep is worth its time: ``python -m sgmcmc_lab.samplers.models.sparse.scan``.
 
 The weights w_z and w_θ are measured, every batch size of Smolyakov, Liu & Fisher is tried (their Algorithm 1), and then
 chains with the chosen size, one latent variable and all of them are compared in equal time: the squared error of their
@@ -151,7 +151,7 @@ def of_path(path: Path) -> Sparse:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its tables."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.sparse.scan", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.sparse.scan", description=__doc__)
     parser.add_argument("cases", nargs="*", default=["strong", "weak"], metavar="case", help=f"{', '.join(CASES)}, or a CSV file")  # fmt: skip
     parser.add_argument("--trial", type=int, default=TRIAL, help="sweeps with all that the trial of a size takes as long as")  # fmt: skip
     parser.add_argument("--sweeps", type=int, default=SWEEPS, help="sweeps with all that a chain takes as long as")

@@ -1,4 +1,4 @@
-"""Figure 5 of Liu, Zhu & Song 2016: ``python -m samplers.models.spherical.compare``.
+"""Figure 5 of Liu, Zhu & Song 2016: ``python -m sgmcmc_lab.samplers.models.spherical.compare``.
 
 Held-out log-perplexity of every method for the spherical admixture model in equal time and for equal documents, on
 the Reuters articles, or on a file of texts with ``--texts``, one document a line (a tab ends its text), also as .gz.
@@ -205,7 +205,7 @@ def measure(arguments: Sequence[str] | None = None) -> Found:
 
     Raises :class:`~samplers.files.FileError` and :class:`SpecError`.
     """
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.spherical.compare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.spherical.compare", description=__doc__)
     parser.add_argument("--texts", type=Path, help="a file with a document a line")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--seeds", type=int, default=SEEDS)

@@ -9,12 +9,12 @@ from numpy.random import SFC64, Generator
 
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import Tell, untold
-from sgmcmc_lab.samplers.models.base import UPLOADED, Model
+from sgmcmc_lab.samplers.models.base import Model
 from sgmcmc_lab.samplers.models.spherical.bessel import log_c, mean_length
 from sgmcmc_lab.samplers.models.spherical.data import Vectors, known_topics, tf_idf
 from sgmcmc_lab.samplers.models.topics.corpus import Corpus, read_uploads, reuters
 from sgmcmc_lab.samplers.models.topics.docstrings import scipy_docstrings
-from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.parameters import UPLOADED, Count, Option, Real, SpecError
 from sgmcmc_lab.samplers.targets.base import Array
 
 MAX_CELLS = 6_000_000

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from sgmcmc_lab.samplers import file_format
+from sgmcmc_lab.samplers.experiment import Experiment
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models.run import ModelChain, start
 from sgmcmc_lab.samplers.models.topics.corpus import Corpus, read_path
 from sgmcmc_lab.samplers.models.topics.model import Topics
 from sgmcmc_lab.samplers.models.topics.stream import FileStream
 from sgmcmc_lab.samplers.parameters import SpecError, declared
-from sgmcmc_lab.samplers.spec import Experiment, samplers_of
 
 DEFAULTS = "collapsed_gibbs", "lda_scir"
 """The method for a corpus, and for a stream."""
@@ -24,7 +25,7 @@ SHOWN = 6
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.topics", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.topics", description=__doc__)
     parser.add_argument("path", type=Path, help="a text file with a document on each line, a folder of text files, a .csv or .tsv, or an .ldac beside its .tokens or .vocab")  # fmt: skip
     parser.add_argument("--method", action="append", choices=samplers_of("topics"), help=f"several may be given; by default {' or, with --stream, '.join(DEFAULTS)}")  # fmt: skip
     parser.add_argument("--stream", action="store_true", help="a text file with a document on each line, in no order, is read minibatch after minibatch and never held")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The papers' comparison on the Reuters articles: ``python -m samplers.models.topics.compare``.
+"""The papers' comparison on the Reuters articles: ``python -m sgmcmc_lab.samplers.models.topics.compare``.
 
 Held-out perplexity after the same number of documents, for every method at its best on a stated grid. The grid is
 tried with a seed of its own; the best values then run with the seeds that are reported.
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import start
 from sgmcmc_lab.samplers.models.topics.model import Topics
 from sgmcmc_lab.samplers.parameters import Value
-from sgmcmc_lab.samplers.spec import Experiment
 
 Params = dict[str, Value]
 TUNING_SEED = 1000
@@ -120,7 +120,7 @@ def as_text(model: Topics, rows: Sequence[Row], documents: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.topics.compare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.topics.compare", description=__doc__)
     parser.add_argument("--documents", type=int, default=DOCUMENTS)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--topics", type=int, default=TOPICS)

@@ -1,4 +1,4 @@
-"""SCIR beside SGRLD on streams, at equal documents and at equal time: ``python -m samplers.models.topics.equal_time``.
+"""SCIR beside SGRLD on streams, at equal documents and at equal time: ``python -m sgmcmc_lab.samplers.models.topics.equal_time``.
 
 Baker et al. 2018 (section 4.1) say that SCIR's gain is essentially for free. What a step costs is processor time: the
 two draw the same minibatch's topics alike, and then θ for every word and topic, SCIR by a Poisson and a gamma number
@@ -21,12 +21,11 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.models import METHODS
-from sgmcmc_lab.samplers.models.base import UPLOADED
 from sgmcmc_lab.samplers.models.run import functions
 from sgmcmc_lab.samplers.models.topics.corpus import sparse_topics
 from sgmcmc_lab.samplers.models.topics.model import Topics
 from sgmcmc_lab.samplers.models.topics.stream import FileStream, MadeUp
-from sgmcmc_lab.samplers.parameters import SpecError, Value
+from sgmcmc_lab.samplers.parameters import UPLOADED, SpecError, Value
 
 POINTS: dict[str, Sequence[dict[str, Value]]] = {
     "lda_scir": [{"step_size": h} for h in (0.01, 0.03, 0.1, 0.3, 1.0)],
@@ -156,7 +155,7 @@ def as_text(name: str, found: Comparison) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparisons and print their tables."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.topics.equal_time", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.topics.equal_time", description=__doc__)
     parser.add_argument(
         "--zip", nargs="*", type=Path, default=[], help="brown.zip, state_union.zip: real text, K = 100"
     )

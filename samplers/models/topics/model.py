@@ -9,11 +9,11 @@ import numpy as np
 
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import Tell, untold
-from sgmcmc_lab.samplers.models.base import UPLOADED, Model
+from sgmcmc_lab.samplers.models.base import Model
 from sgmcmc_lab.samplers.models.topics.corpus import Corpus, bars, read_uploads, reuters, synthetic
 from sgmcmc_lab.samplers.models.topics.docstrings import scipy_docstrings
 from sgmcmc_lab.samplers.models.topics.stream import Stream, bars_stream, n_held
-from sgmcmc_lab.samplers.parameters import Count, Option, Real, SpecError
+from sgmcmc_lab.samplers.parameters import UPLOADED, Count, Option, Real, SpecError
 
 MAX_CELLS = 5_000_000
 """Topics × words."""

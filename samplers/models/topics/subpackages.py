@@ -1,4 +1,4 @@
-"""How much topics of docstrings say of their subpackages: ``python -m samplers.models.topics.subpackages``."""
+"""How much topics of docstrings say of their subpackages: ``python -m sgmcmc_lab.samplers.models.topics.subpackages``."""
 
 import argparse
 import sys
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import start
 from sgmcmc_lab.samplers.models.topics.model import Topics
 from sgmcmc_lab.samplers.parameters import Value
-from sgmcmc_lab.samplers.spec import Experiment
 
 POINTS: dict[str, dict[str, Value]] = {
     "collapsed_gibbs": {},
@@ -33,7 +33,9 @@ def agreement(model: Topics, method: str, documents: int, seed: int) -> tuple[fl
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the methods and print their table."""
-    parser = argparse.ArgumentParser(prog="python -m samplers.models.topics.subpackages", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.samplers.models.topics.subpackages", description=__doc__
+    )
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--topics", type=int, default=20)

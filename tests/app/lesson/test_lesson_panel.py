@@ -41,8 +41,8 @@ from sgmcmc_lab.lessons.live import filled
 from sgmcmc_lab.lessons.outline import outline
 from sgmcmc_lab.samplers import Experiment, Run, SpecError
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.lanes import first_lanes
 from sgmcmc_lab.samplers.parameters import declared
-from sgmcmc_lab.samplers.spec import first_lanes
 from sgmcmc_lab.samplers.targets import TARGETS
 
 # Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
@@ -600,7 +600,7 @@ def test_claims_of_all_draws_are_measured_when_asked(mine):
     state.place.reply(2)
     button = next(one for one in panel.panel.select(pmui.Button) if one.label.startswith("Measure"))
     assert "not measured yet" in panel.texts(state.experiment, [])[2][1]
-    assert texts_of(panel).count("python -m lessons mine") == 1
+    assert texts_of(panel).count("python -m sgmcmc_lab.lessons mine") == 1
     button.param.trigger("clicks")
     made = headless_claims.begin(mine.steps[0])
     assert headless_claims.begin(mine.steps[0]) is made, "once for all"
@@ -649,8 +649,8 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
     monkeypatch.setattr(headless_claims.Proof, "_measured", slowly)
     monkeypatch.setattr("sgmcmc_lab.app.lesson.measuring.EACH_SECONDS", 0.01)
     waiting = []
-    made = Measuring(step, ("one", "two"), theme.LIGHT, "python -m lessons swept", waiting.append)
-    assert "python -m lessons swept" in str([one.object for one in made.panel.select(pn.pane.HTML)])
+    made = Measuring(step, ("one", "two"), theme.LIGHT, "python -m sgmcmc_lab.lessons swept", waiting.append)
+    assert "python -m sgmcmc_lab.lessons swept" in str([one.object for one in made.panel.select(pn.pane.HTML)])
 
     def points():
         return sum(len(source.data["y"]) for source in made.picture.sources[1::3])

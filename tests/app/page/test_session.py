@@ -24,7 +24,7 @@ from sgmcmc_lab.app.page.shell import Page
 from sgmcmc_lab.app.server import patches
 from sgmcmc_lab.app.views import fitting
 from sgmcmc_lab.app.views.trace import TraceView
-from sgmcmc_lab.samplers import spec
+from sgmcmc_lab.samplers import choices
 from sgmcmc_lab.samplers.kernels import Sampler
 
 ROOT = Path(__file__).parents[3]
@@ -128,7 +128,7 @@ def test_an_edit_makes_one_sampler_and_asks_each_view_once(monkeypatch):
         return len(made), len(asked)
 
     assert asyncio.run(counted(0.0123)) == (1, 1)
-    monkeypatch.setattr(spec, "_made", spec._made.__wrapped__)
+    monkeypatch.setattr(choices, "_made", choices._made.__wrapped__)
     monkeypatch.setattr(state, "fitting", fitting.__wrapped__)
     samplers, views = asyncio.run(counted(0.0124))
     assert samplers > 10

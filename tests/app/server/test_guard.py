@@ -164,7 +164,7 @@ PROMISES = {
         "test_controls_of_a_text_are_written_out",
     ),
     "The app needs no network": ("test_the_network_is_watched",),
-    "`python -m lessons all --cluster tcp://host:8786`": (),
+    "`python -m sgmcmc_lab.lessons all --cluster tcp://host:8786`": (),
     "Compiled functions are stored": (),
 }
 """The first words of each point of SECURITY.md, and the tests that hold it. Advice to the reader needs none."""

@@ -23,9 +23,9 @@ from sgmcmc_lab.app.views.base import Frame
 from sgmcmc_lab.app.views.order import FEWEST, Found
 from sgmcmc_lab.app.views.recipes import layouts_of
 from sgmcmc_lab.samplers import Change, Run
+from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.diagnostics.calibration import Calibration
 from sgmcmc_lab.samplers.models.run import start
-from sgmcmc_lab.samplers.spec import Choice
 from tests.helpers.checks_views import build, experiment_of, frames, open_link, records, scene_of
 
 N_CHAINS, BURN_IN, BEFORE, AFTER = 12, 40, 300, 400

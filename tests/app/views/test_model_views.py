@@ -21,10 +21,10 @@ from sgmcmc_lab.app.views.models.scores import curve, ends
 from sgmcmc_lab.app.views.models.weights import LOWEST
 from sgmcmc_lab.app.views.models.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
 from sgmcmc_lab.samplers.models.network.model import explained
 from sgmcmc_lab.samplers.models.run import Score, start
-from sgmcmc_lab.samplers.spec import samplers_of
 from tests.helpers.checks_views import MODEL_VIEWS, build, lane_of, open_link
 
 CHANGED = Position(steps=1.0, gradients=np.nan, data=2.0, seconds=0.5)

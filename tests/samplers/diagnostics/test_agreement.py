@@ -5,7 +5,7 @@ import pytest
 
 from sgmcmc_lab.samplers import Run
 from sgmcmc_lab.samplers.diagnostics import agreement
-from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
 
 
 def run_of(target, sampler, n, params=None, target_params=None, gradient="", **settings):

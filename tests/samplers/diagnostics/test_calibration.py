@@ -20,9 +20,9 @@ from sgmcmc_lab.samplers.diagnostics.calibration import (
     refusal,
     with_rows,
 )
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.expressions import ZERO
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets.bounded import Bounded
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS

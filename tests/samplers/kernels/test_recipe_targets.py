@@ -14,10 +14,10 @@ from sgmcmc_lab.samplers.expressions import ZERO, evaluate
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler, parameters_of
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.recipe.flow import on_points
 from sgmcmc_lab.samplers.recipe.presets import PRESETS, preset
 from sgmcmc_lab.samplers.recipe.recipe import Layout, Recipe
-from sgmcmc_lab.samplers.spec import samplers_of
 from sgmcmc_lab.samplers.targets import TARGETS, Typed
 from sgmcmc_lab.samplers.targets.base import Target
 from tests.helpers.checks_samplers import FEW_DATA, check_formula

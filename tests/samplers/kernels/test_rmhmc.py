@@ -11,9 +11,9 @@ import pytest
 
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels.rmhmc import RMHMC, drift, half_kick
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import RunSpec
 from tests.helpers.statistics import at_rest_in_its_law, draws_of, failures, ks_verdict, mean_verdict, put_sampler
 
 NONE, LOG_DET, DERIVATIVE, FEW, WHOLE = range(5)

@@ -15,9 +15,9 @@ from scipy import linalg, stats
 
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.minibatch import estimate_counts
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.chain_laws import cir_law, hmc_law, repeated_moves, sghmc_joint_law, sghmc_law, sgld_law
 from tests.helpers.checks_samplers import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers import Run
-from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
 from tests.helpers.statistics import at_rest_in_its_law
 
 

@@ -15,9 +15,10 @@ from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics.divergence import kl_2d
 from sgmcmc_lab.samplers.engine import first_state
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.parameters import declared
-from sgmcmc_lab.samplers.spec import Change, RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import MANIFOLD
 from sgmcmc_lab.samplers.targets.quadrature import rule

@@ -12,7 +12,7 @@ import pytest
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.spec import RunSpec
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.circle_law import TOY_BIAS, Law, overdamped_law, splitting_law
 from tests.helpers.statistics import (

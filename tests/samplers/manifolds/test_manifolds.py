@@ -9,10 +9,10 @@ from scipy import linalg, special
 
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.manifolds import Euclidean, Manifold, Simplex, Sphere, Spheres, Stiefel
 from sgmcmc_lab.samplers.manifolds.sphere import flow_part, project_part
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, Column, Target
 from sgmcmc_lab.samplers.targets.quadrature import rule
 from tests.helpers.statistics import failures, ks_verdict, mean_verdict

@@ -14,11 +14,11 @@ from sgmcmc_lab.samplers import Change, Choice, Experiment
 from sgmcmc_lab.samplers.cli import main
 from sgmcmc_lab.samplers.diagnostics import convergence
 from sgmcmc_lab.samplers.diagnostics.autocorrelation import integrated_time
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
 from sgmcmc_lab.samplers.models.run import Later, run_models, start
 from sgmcmc_lab.samplers.models.topics import model as topics_model
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import samplers_of
 from sgmcmc_lab.samplers.targets.base import Column, unknown
 from tests.helpers.checks_views import check
 

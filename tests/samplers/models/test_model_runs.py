@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgmcmc_lab.samplers import Change, Choice, Experiment
+from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, first_lanes, max_lanes, samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
 from sgmcmc_lab.samplers.models.run import SCORE_SPACING, run_models, start
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import OWN_GRADIENT, first_lanes, max_lanes, samplers_of
 from tests.helpers.strategies import params_of
 
 SMALL = {"corpus": "bars", "n_topics": 5}

@@ -11,6 +11,7 @@ import pytest
 from sgmcmc_lab.lessons.document import LessonError
 from sgmcmc_lab.lessons.lesson import read as read_lesson
 from sgmcmc_lab.samplers import file_format, files
+from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.models.factors import data as rows
 from sgmcmc_lab.samplers.models.mixture import data as visits
@@ -19,7 +20,6 @@ from sgmcmc_lab.samplers.models.network.graph import read_upload
 from sgmcmc_lab.samplers.models.topics import corpus as corpora
 from sgmcmc_lab.samplers.models.topics.corpus import read_uploads
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import Experiment
 from sgmcmc_lab.samplers.targets import own
 
 # ---------------------------------------------------------------- any bytes

@@ -12,9 +12,9 @@ from scipy import linalg
 
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.diagnostics import divergence
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels.recipe import parameters_of
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.quadrature import integrate
 from tests.helpers.chain_laws import sghmc_joint_law, sgld_law

@@ -7,7 +7,7 @@ from sgmcmc_lab.samplers import Experiment, Run, run
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import MAX_MEMORY, MAX_NUMBERS
+from sgmcmc_lab.samplers.reader import MAX_MEMORY, MAX_NUMBERS
 from sgmcmc_lab.samplers.targets import TARGETS, logistic, logistic_large, long_run
 from sgmcmc_lab.samplers.targets.base import subscript
 from sgmcmc_lab.samplers.targets.logistic_large import LargeLogistic

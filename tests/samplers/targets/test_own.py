@@ -8,9 +8,10 @@ import pytest
 from scipy import special
 
 from sgmcmc_lab.samplers import Experiment, Run
+from sgmcmc_lab.samplers.choices import make_target
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import RunSpec, make_target
 from sgmcmc_lab.samplers.targets import own
 from sgmcmc_lab.samplers.targets.linear_table import TableLinear
 from sgmcmc_lab.samplers.targets.logistic_table import TableLogistic

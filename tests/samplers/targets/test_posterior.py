@@ -10,10 +10,10 @@ from scipy import integrate, special, stats
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.samplers import Run, RunSpec
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.expressions import constant, densities, name, parse
 from sgmcmc_lab.samplers.expressions.normal_form import _call
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import Experiment
 from sgmcmc_lab.samplers.targets import bounded, boxed, long_run, newton, posterior
 from sgmcmc_lab.samplers.targets.base import Target
 from sgmcmc_lab.samplers.targets.bounded import Bounded, declarations

@@ -7,10 +7,10 @@ import pytest
 
 from sgmcmc_lab.samplers.compile.wasm import description
 from sgmcmc_lab.samplers.compile.wasm.variations import variations
+from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import Count, SpecError, declared
-from sgmcmc_lab.samplers.spec import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
 
 NAMES = ("quartic", "von_mises", "sparse_dirichlet", "linear_regression")

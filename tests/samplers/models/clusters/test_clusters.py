@@ -9,6 +9,7 @@ from scipy import integrate, stats
 from sklearn.metrics import adjusted_rand_score
 
 from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.agreement import adjusted_rand, purity
 from sgmcmc_lab.samplers.models.clusters import normal, scan, textbook
@@ -16,7 +17,6 @@ from sgmcmc_lab.samplers.models.clusters.model import Clusters, expected
 from sgmcmc_lab.samplers.models.clusters.points import MAX_POINTS, Points, read
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import samplers_of
 
 KEYS = samplers_of("clusters")
 SIX = np.array([[-1.0, 0.2], [-0.7, -0.3], [0.1, 0.9], [0.9, 0.1], [1.4, -0.2], [0.3, -1.1], [0.0, 0.3], [1.1, 1.2]])

@@ -10,6 +10,7 @@ from scipy import integrate, stats
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.average import LaterLogAverage
 from sgmcmc_lab.samplers.models.mixture import compare as papers
@@ -20,7 +21,6 @@ from sgmcmc_lab.samplers.models.mixture.sgrld import move as sgrld_move
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.topics.corpus import MAX_BYTES, Corpus
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import samplers_of
 
 BAGS = [[0, 0, 1], [0, 0, 0], [2, 2, 1], [2, 2], [0, 1, 2], [0, 2], [2, 2, 0]]
 EXACT = {"mixture_gibbs": {}, "mixture_scir": {"batch_size": 100, "step_size": 1.0}}

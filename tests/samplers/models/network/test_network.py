@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 
 from sgmcmc_lab.samplers import Change, Choice, Experiment
+from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
 from sgmcmc_lab.samplers.models.network.graph import karate, read_upload
 from sgmcmc_lab.samplers.models.network.model import auc, partners
 from sgmcmc_lab.samplers.models.run import start as start_runs
 from sgmcmc_lab.samplers.models.variational.positive import log_softplus, softplus, softplus_inverse, trace
 from sgmcmc_lab.samplers.parameters import Count, Option, SpecError, declared
-from sgmcmc_lab.samplers.spec import OWN_GRADIENT, samplers_of
 
 KEYS = samplers_of("network")
 SHOWN = {"r", "W", "community", "shown", "P"}

@@ -7,13 +7,13 @@ from scipy import integrate, special, stats
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.files import FileError
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.sparse import Sparse, minibatch_gibbs, paths, scan, textbook
 from sgmcmc_lab.samplers.models.sparse.conditionals import sweeps
 from sgmcmc_lab.samplers.models.sparse.minibatch_gibbs import sizes_of
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import samplers_of
 from sgmcmc_lab.samplers.targets.own import Table
 from tests.helpers import checks_methods
 

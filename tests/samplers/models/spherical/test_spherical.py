@@ -9,6 +9,7 @@ from numpy.random import SFC64, Generator
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.spherical import Spherical, compare
@@ -20,7 +21,6 @@ from sgmcmc_lab.samplers.models.spherical.proportions import potential as theta_
 from sgmcmc_lab.samplers.models.spherical.variational import bound, slope_of_theta, slope_of_topics
 from sgmcmc_lab.samplers.models.topics.corpus import read_upload
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.spec import samplers_of
 
 ANGLES = np.array([0.3, 1.4, 2.2])
 
