@@ -18,7 +18,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from sgmcmc_lab.lessons import contact
+from sgmcmc_lab.lessons import record
 from sgmcmc_lab.lessons import sweep as sweeps
 from sgmcmc_lab.lessons.claims import Result
 from sgmcmc_lab.lessons.handout import handout
@@ -27,7 +27,6 @@ from sgmcmc_lab.lessons.lesson import Lesson, Step
 from sgmcmc_lab.lessons.library import VARIABLE, Library, load_all
 from sgmcmc_lab.lessons.paths import paths
 from sgmcmc_lab.samplers import SpecError
-from sgmcmc_lab.samplers.benchmarks import machine, record
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.interrupts import interruptible
 from sgmcmc_lab.samplers.live import maker
@@ -224,7 +223,7 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
         record.write(options.json, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
     if options.table is not None:
         length = "reduced" if options.quick else "full"
-        when = record.in_words(record.conditions(machine()))
+        when = record.in_words(record.conditions(record.machine()))
         record.put(options.table, f"Measured at {length} length on {when}.\n\n{table(report)}")
     return FAILED if failed else PASSED
 
@@ -245,7 +244,7 @@ def _figures() -> Any:
 
 def _contact_sheet(lessons: Sequence[Lesson], folder: Path) -> None:
     _make("contact-sheet", folder)
-    for path, amiss in contact.write(lessons, folder):
+    for path, amiss in maker("contact_sheets")(lessons, folder):
         print("\n  ".join([str(path), *amiss]), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``python -m sgmcmc_lab.samplers list | run | bench``.
+"""The command line: ``python -m sgmcmc_lab.samplers list | run | live``.
 
 Exit codes: 0 done; 1 a chain diverged (its draws up to there are kept); 2 bad input, said in one sentence;
 130 stopped by Ctrl-C (what was drawn is kept).
@@ -82,7 +82,7 @@ def _add_experiment(parser: argparse.ArgumentParser, data: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers", description="SG-MCMC Lab without a screen.")
-    commands = parser.add_subparsers(required=True, metavar="list | run | live | bench")
+    commands = parser.add_subparsers(required=True, metavar="list | run | live")
     listing = commands.add_parser("list", help="targets, samplers, gradients, models, methods and their parameters")
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(command=_list)
@@ -101,35 +101,6 @@ def _parser() -> argparse.ArgumentParser:
     live.add_argument("--out", required=True, type=Path, metavar="FILE.html", help="where the page is written")
     live.add_argument("--title", default="", help="what stands at the top of it")
     live.set_defaults(command=_live)
-    benchmark = commands.add_parser("bench", help="how fast the samplers are here")
-    benchmark.add_argument("--json", action="store_true", help="as JSON")
-    benchmark.add_argument("--quick", action="store_true", help="a short, rough measurement")
-    instead = benchmark.add_mutually_exclusive_group()
-    instead.add_argument(
-        "--live", action="store_true", help="an experiment as one HTML file in a headless browser instead"
-    )
-    instead.add_argument("--page", action="store_true", help="the lab's page in a headless browser instead")
-    instead.add_argument(
-        "--class", type=int, dest="students", metavar="N", help="N students in a teacher's room instead"
-    )
-    instead.add_argument(
-        "--pages", type=int, metavar="N", help="N pages of the whole lab opened in the same second instead"
-    )
-    instead.add_argument("--fair", action="store_true", help="other pages beside the heaviest experiments instead")
-    instead.add_argument("--start", action="store_true", help="the first start, with nothing compiled, instead")
-    instead.add_argument(
-        "--closed", type=int, metavar="N", help="what N pages leave in memory, opened and closed one after the other"
-    )
-    benchmark.add_argument(
-        "--minutes", type=float, default=0.0, metavar="M", help="of --pages: they then work for M minutes"
-    )
-    benchmark.add_argument(
-        "--over", type=float, default=1.0, metavar="S", help="of --pages: they come evenly over S seconds"
-    )
-    benchmark.add_argument(
-        "--table", action="store_true", help="keep the figures in samplers/benchmarks/results, and write its README.md"
-    )
-    benchmark.set_defaults(command=_bench)
     return parser
 
 
@@ -489,60 +460,3 @@ def _live(options: argparse.Namespace) -> int:
         part.write_text(page, encoding="utf-8")
     print(f"wrote {options.out}: {len(page.encode()) / 1e6:.1f} MB; it opens without a server", file=sys.stderr)
     return DONE
-
-
-# --- bench ---------------------------------------------------------------------------------------------------------
-
-
-def _bench(options: argparse.Namespace) -> int:
-    from sgmcmc_lab.samplers import benchmarks
-    from sgmcmc_lab.samplers.benchmarks import classroom, closed, fairness, live, page, record, start, students
-
-    def say(what: str) -> None:
-        print(what, file=sys.stderr, flush=True)
-
-    kind: Any
-    report: Any
-    alone = {"--minutes": options.minutes != 0, "--over": options.over != 1}
-    if options.pages is None and any(alone.values()):
-        raise SpecError("bench", ", ".join(name for name in alone if alone[name]), "allowed beside --pages N")
-    if options.quick and {options.pages, options.students, options.closed} != {None}:
-        raise SpecError("bench", "--quick", "--class, --pages and --closed have no short form: fewer are shorter")
-    if options.table:
-        if options.quick:
-            raise SpecError("bench", "--quick", "--table keeps full measurements alone")
-        record.check(record.FOLDER / _record_name(options))
-    if options.pages is not None:
-        kind, report = classroom, classroom.measure(options.pages, say, options.minutes, options.over)
-    elif options.students is not None:
-        kind, report = students, students.measure(options.students, say)
-    elif options.closed is not None:
-        kind, report = closed, closed.measure(options.closed, say)
-    else:
-        others = {"fair": fairness, "live": live, "start": start, "page": page}
-        kind = next((others[name] for name in others if getattr(options, name)), benchmarks)
-        report = kind.measure(options.quick, say)
-    print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if options.json else kind.as_text(report))
-    if options.table:
-        command = " ".join(["python -m sgmcmc_lab.samplers bench", *_asked(options)])
-        found = {"title": f"Measured by `{command}`", "command": command, **record.conditions(benchmarks.machine())}
-        body = [{"text": kind.as_text(report)}]
-        record.write_record(_record_name(options), {**found, "body": body, "report": report.to_dict()})
-    return DONE
-
-
-def _asked(options: argparse.Namespace) -> list[str]:
-    """The options of a benchmark that decide what is measured."""
-    numbers = {
-        "class": options.students,
-        "pages": options.pages,
-        "closed": options.closed,
-        "minutes": options.minutes or None,
-    }
-    numbers["over"] = options.over if options.over != 1 else None
-    asked = [f"--{name} {value:g}" for name, value in numbers.items() if value is not None]
-    return [*(f"--{name}" for name in ("page", "live", "fair", "start") if getattr(options, name)), *asked]
-
-
-def _record_name(options: argparse.Namespace) -> str:
-    return "".join(["bench", *_asked(options)]).replace("--", "-").replace(" ", "-") + ".json"

@@ -10,7 +10,7 @@ GROUP = "sgmcmc_lab.live"
 
 
 def maker(name: str) -> Callable[..., Any]:
-    """What makes a ``page``, a ``lesson`` or a ``site``. Raises :class:`SpecError` where the app is not installed."""
+    """The maker of a ``page``, a ``lesson``, a ``site`` or ``contact_sheets``. Raises :class:`SpecError` where the app is not installed."""
     for point in entry_points(group=GROUP, name=name):
         found: Callable[..., Any] = point.load()
         return found

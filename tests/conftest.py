@@ -41,7 +41,7 @@ TOGETHER = {
     LIVE: LIVE,
     BROWSER: BROWSER,
     SERVED: SERVED,
-    "tests/samplers/benchmarks/test_light_page.py": SERVED,
+    "tests/app/server/test_light_page.py": SERVED,
     "tests/app/views/test_views_lanes.py": "lanes",
     "tests/samplers/kernels/test_sphere_order.py": "orders",
     "tests/lessons/test_course.py::test_claims_of_a_step[gap": "gap",

@@ -27,8 +27,8 @@ from urllib.parse import quote
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import WebSocketClosedError
 
+from sgmcmc_lab.app.server.light_page import LightPage, mapping, models
 from sgmcmc_lab.app.server.message_filter import SENDS
-from sgmcmc_lab.samplers.benchmarks.light import LightPage, mapping, models
 from sgmcmc_lab.samplers.compile import jit
 from tests.browser import Server, serve
 

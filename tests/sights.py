@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from sgmcmc_lab.app.live.loop import FRAME_SECONDS
 from sgmcmc_lab.app.state import DEFAULT, FIRST_SPEED, AppState
+from sgmcmc_lab.lessons import record
 from sgmcmc_lab.samplers import Experiment, Run
-from sgmcmc_lab.samplers.benchmarks import machine, record
 from sgmcmc_lab.samplers.diagnostics import agreement, ks
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.lanes import samplers_of
@@ -172,7 +172,7 @@ def main() -> int:
         for name, one in zip(chosen, pool.map(see, chosen.values(), chunksize=4), strict=True):
             found[name] = one
             print(f"{one.ks:6.3f} {one.steps:7,}  {name}  {one.said}", flush=True)
-    when = record.in_words(record.conditions(machine()))
+    when = record.in_words(record.conditions(record.machine()))
     if not given.page:
         KEPT.write_text(json.dumps({"measured": when, "pages": found}, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")  # fmt: skip
         record.put(README, table(found, when))

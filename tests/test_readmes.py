@@ -21,7 +21,7 @@ from sgmcmc_lab.lessons import load_all, read
 from sgmcmc_lab.lessons.claims import STALE
 from sgmcmc_lab.lessons.cli import which_number
 from sgmcmc_lab.lessons.headless import run_step
-from sgmcmc_lab.samplers.benchmarks import record
+from tests.benchmarks import record
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -146,7 +146,7 @@ def parsed(words):
     return main()
 
 
-QUIET = ("tests.ends", "tests.picture", "sgmcmc_lab.samplers.benchmarks.record")
+QUIET = ("tests.ends", "tests.picture", "tests.benchmarks.record")
 plain = argparse.ArgumentParser.parse_args, argparse.ArgumentParser.parse_known_args
 wrong = []
 for words in json.load(sys.stdin):
@@ -489,7 +489,7 @@ def test_the_counts_of_the_readme_are_those_of_the_course():
 
 def test_the_measured_figures_are_those_of_their_records():
     """Fails where a figure was altered by hand, or a record was not written into its place."""
-    text = DOCUMENTS["samplers/benchmarks/README.md"]
+    text = DOCUMENTS["tests/benchmarks/README.md"]
     records = record.kept()
     assert len(records) > 15
     written = record.table(records)

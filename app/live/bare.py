@@ -1,6 +1,6 @@
 """Five plots of plain Bokeh, fed what a page of the lab was fed: what ``bench`` holds the page against.
 
-``bokeh serve app/live/bare.py --args FED RATE``: the arrays of frames, as ``samplers.benchmarks.control`` keeps them,
+``bokeh serve app/live/bare.py --args FED RATE``: the arrays of frames, as ``tests.benchmarks.control`` keeps them,
 and frames a second. Where the lab writes a frame into one message, here each column and range is set as Bokeh's guide
 has it. Columns of two or more are a line through their first two, a single one is vertical lines.
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.app.server.light_page import LightPage
 
 FRAME_SECONDS = 120.0
 """The first frame may wait for functions that are still to be compiled."""

@@ -23,7 +23,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request
 
-from sgmcmc_lab.samplers.benchmarks.serving import ARGUMENTS, BROWSERS
+from sgmcmc_lab.app.server.serving import ARGUMENTS, BROWSERS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 VIEWPORT = {"width": 1280, "height": 720}

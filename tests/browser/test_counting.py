@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sgmcmc_lab.samplers.benchmarks.control import BarePage, Fed, bare
-from sgmcmc_lab.samplers.benchmarks.light import LightPage
-from sgmcmc_lab.samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
+from sgmcmc_lab.app.server.light_page import LightPage
+from tests.benchmarks.control import BarePage, Fed, bare
+from tests.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
 from tests.browser import open_app
 
 # A connection to nobody, and two figures that count their paints.

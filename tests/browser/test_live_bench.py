@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import pytest
 
-from sgmcmc_lab.samplers.benchmarks import live
 from tests import live_memory
+from tests.benchmarks import live
 from tests.live_memory import FIRST, Memory, problems, rounds
 
 ROUNDS, FRAMES = FIRST + 3, 39

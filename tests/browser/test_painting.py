@@ -1,7 +1,7 @@
 """What a frame asks of the browser beside drawing."""
 
-from sgmcmc_lab.samplers.benchmarks.light import LightPage
-from sgmcmc_lab.samplers.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
+from sgmcmc_lab.app.server.light_page import LightPage
+from tests.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
 from tests.browser import open_app
 
 COUNT = """() => {

@@ -23,8 +23,8 @@ from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
 from sgmcmc_lab.samplers import RunSpec, engine
-from sgmcmc_lab.samplers.benchmarks import record
 from sgmcmc_lab.samplers.diagnostics import ks
+from tests.benchmarks import record
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "sgmcmc_lab.lessons"]

@@ -18,8 +18,6 @@ import pytest
 
 from sgmcmc_lab.lessons.cli import main as lessons_main
 from sgmcmc_lab.samplers import Experiment, RunSpec, engine, run
-from sgmcmc_lab.samplers.benchmarks import record
-from sgmcmc_lab.samplers.benchmarks.closed import ClosedReport
 from sgmcmc_lab.samplers.cli import catalogue, main
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.files import FileError
@@ -30,6 +28,8 @@ from sgmcmc_lab.samplers.models.topics.corpus import read_path
 from sgmcmc_lab.samplers.parameters import SpecError, check_all, declared
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.linear_table import TableLinear
+from tests.benchmarks import record
+from tests.benchmarks.closed import ClosedReport
 
 LISTED = {"targets": TARGETS, "samplers": SAMPLERS, "gradients": GRADIENTS, "models": MODELS, "methods": METHODS}
 COMMAND = [sys.executable, "-m", "sgmcmc_lab.samplers"]
@@ -453,10 +453,8 @@ def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
 def test_a_benchmark_takes_no_option_of_another(options, says, capsys, monkeypatch):
     """Fails where another benchmark runs for minutes in place of the one that was meant."""
     for kind in ("classroom", "closed", "page"):
-        monkeypatch.setattr(
-            f"sgmcmc_lab.samplers.benchmarks.{kind}.measure", lambda *given, **named: pytest.fail("it runs")
-        )
-    monkeypatch.setattr("sgmcmc_lab.samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
+        monkeypatch.setattr(f"tests.benchmarks.{kind}.measure", lambda *given, **named: pytest.fail("it runs"))
+    monkeypatch.setattr("tests.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
     assert main(["bench", *options]) == 2
     assert says in capsys.readouterr().err
 
@@ -475,9 +473,7 @@ def test_a_benchmark_keeps_its_figures(tmp_path, monkeypatch, capsys):
     table = {"columns": ["a", "b"], "rows": [["1", "2"]]}
     record.write(tmp_path / "a.json", json.dumps({**other, "body": ["Read.", table]}))
     (tmp_path / "README.md").write_text(f"Before.\n\n{record.BEGIN}\n{record.END}\n", encoding="utf-8")
-    monkeypatch.setattr(
-        "sgmcmc_lab.samplers.benchmarks.closed.measure", lambda pages, say: ClosedReport(pages, 100.0, 104.0, 0.25)
-    )
+    monkeypatch.setattr("tests.benchmarks.closed.measure", lambda pages, say: ClosedReport(pages, 100.0, 104.0, 0.25))
     assert main(["bench", "--closed", "30", "--table"]) == 0
     kept = json.loads((tmp_path / "bench-closed-30.json").read_text(encoding="utf-8"))
     assert kept["command"] == "python -m sgmcmc_lab.samplers bench --closed 30"
@@ -496,7 +492,7 @@ def test_a_benchmark_keeps_its_figures(tmp_path, monkeypatch, capsys):
 
 def test_a_folder_that_takes_no_figures_is_said_before_they_are_measured(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(record, "FOLDER", tmp_path / "gone")
-    monkeypatch.setattr("sgmcmc_lab.samplers.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
+    monkeypatch.setattr("tests.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
     assert main(["bench", "--table"]) == 2
     assert "is not there, or cannot be written to" in capsys.readouterr().err
 

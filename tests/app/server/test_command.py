@@ -81,7 +81,7 @@ CHECK = "import sys; from sgmcmc_lab.app.server.command import main; sys.exit(ma
 FAULT = "import sgmcmc_lab.app.page.shell as shell; shell.page = lambda: 1 / 0; "
 LATE = """
 import asyncio
-from sgmcmc_lab.samplers.benchmarks.light import LightPage
+from sgmcmc_lab.app.server.light_page import LightPage
 
 class Late(LightPage):
     closed = False

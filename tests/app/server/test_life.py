@@ -197,9 +197,7 @@ with ProcessPoolExecutor(2, get_context("spawn"), *begin) as pool:
 def test_a_server_that_a_bench_began_ends_with_it(watched, number):
     """Fault: the module itself."""
     port = free_port()
-    with begun(
-        [sys.executable, "-c", SERVED, str(port), *["sgmcmc_lab.samplers.benchmarks.child"] * watched]
-    ) as parent:
+    with begun([sys.executable, "-c", SERVED, str(port), *["sgmcmc_lab.app.server.child"] * watched]) as parent:
         while not answers(port):
             assert parent.poll() is None
             time.sleep(0.1)
