@@ -4,7 +4,7 @@ How to write one
 ----------------
 A lesson is a Markdown file, ``lessons/course/03-step-size.md``. Its key is the name without the number
 (``step-size``); the number is its place in the course. A teacher's own lessons are files of the same kind in a folder
-of their own, which the environment variable ``SGMCMC_LESSONS`` or ``python -m sgmcmc_lab.lessons --folder`` names; they load
+of their own, which the environment variable ``SGMCMC_LESSONS`` or the option ``--folder`` names; they load
 beside the course. A broken file is reported with its line, and the others load::
 
     +++
@@ -134,9 +134,9 @@ a number in the text
 
 Say in a claim what the text says, with the least number of chains and steps that proves it. The standard errors of
 most measures come from the spread between chains: give ``n_chains = 64`` rather than long chains. Four standard errors
-are then exceeded by chance once in 6,000 choices of the seed; with 8 chains, once in 190. ``python -m sgmcmc_lab.lessons KEY``
-runs a lesson and prints measured, expected, tolerance and pass; ``--quick`` as the suite does; ``--html FILE`` writes
-it as one file, with what was measured.
+are then exceeded by chance once in 6,000 choices of the seed; with 8 chains, once in 190.
+``python -m sgmcmc_lab.lessons KEY`` runs a lesson and prints measured, expected, tolerance and
+pass; ``--quick`` as the suite does; ``--html FILE`` writes it as one file, with what was measured.
 
 The figures in a notebook
 -------------------------

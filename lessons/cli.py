@@ -1,4 +1,4 @@
-"""The command line: ``python -m sgmcmc_lab.lessons`` lists the lessons, ``python -m sgmcmc_lab.lessons NAME…`` runs them.
+"""The command line: ``python -m sgmcmc_lab.lessons`` lists the lessons; with the names of lessons it runs them.
 
 Exit codes: 0 every claim passed; 1 a claim failed; 2 bad input, said in one sentence; 130 stopped by Ctrl-C (what a
 sweep has done is kept, and the same command goes on from there).

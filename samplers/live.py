@@ -10,7 +10,9 @@ GROUP = "sgmcmc_lab.live"
 
 
 def maker(name: str) -> Callable[..., Any]:
-    """The maker of a ``page``, a ``lesson``, a ``site`` or ``contact_sheets``. Raises :class:`SpecError` where the app is not installed."""
+    """The maker of a ``page``, ``lesson``, ``site`` or ``contact_sheets``. Raises
+    :class:`SpecError` without the app.
+    """
     for point in entry_points(group=GROUP, name=name):
         found: Callable[..., Any] = point.load()
         return found

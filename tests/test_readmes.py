@@ -21,6 +21,7 @@ from sgmcmc_lab.lessons import load_all, read
 from sgmcmc_lab.lessons.claims import STALE
 from sgmcmc_lab.lessons.cli import which_number
 from sgmcmc_lab.lessons.headless import run_step
+from sgmcmc_lab.lessons.record import BEGIN, END
 from tests.benchmarks import record
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -176,7 +177,7 @@ def refused(listed: list[list[str]]) -> list[list[str]]:
 @pytest.mark.slow
 def test_every_command_is_one_that_its_program_takes():
     """The last three are planted: a module, an option and a value that do not exist."""
-    planted = [["python", "-m", "sgmcmc_lab.samplers.gone"], ["python", "-m", "sgmcmc_lab.lessons", "--gone"], ["python", "-m", "sgmcmc_lab.samplers", "bench", "--class", "N"]]  # fmt: skip
+    planted = [["python", "-m", "sgmcmc_lab.samplers.gone"], ["python", "-m", "sgmcmc_lab.lessons", "--gone"], ["python", "-m", "tests.benchmarks", "--class", "N"]]  # fmt: skip
     listed = [words for text in DOCUMENTS.values() for words in commands(text)]
     assert len(listed) > 60
     wrong = refused([*listed, *planted])
@@ -199,7 +200,7 @@ def mains() -> list[str]:
     """The commands that the project has: scripts, and packages that ``python -m`` runs."""
     found = list(PROJECT["project"].get("scripts", {}))
     ran = [main for folder in ("app", "samplers", "lessons") for main in (ROOT / folder).rglob("__main__.py")]
-    return found + ["python -m " + ".".join(main.parent.relative_to(ROOT).parts) for main in sorted(ran)]
+    return found + ["python -m sgmcmc_lab." + ".".join(main.parent.relative_to(ROOT).parts) for main in sorted(ran)]
 
 
 def usage_of(command: str, monkeypatch, capsys) -> str:
@@ -235,7 +236,9 @@ def test_the_readmes_name_every_command_and_option(monkeypatch, capsys):
     assert not missing, f"the READMEs do not mention: {missing}"
     # Of subcommands and of other modules: they stand in a command above, which its parser takes.
     options |= {word for words in commands(TEXT) for word in words if word.startswith("--")}
-    for source in [*(ROOT / "samplers").rglob("*.py"), *(ROOT / "lessons").rglob("*.py")]:
+    for source in [
+        path for folder in ("samplers", "lessons", "tests/benchmarks") for path in (ROOT / folder).rglob("*.py")
+    ]:
         options |= set(re.findall(r'"(--[\w-]+)"', source.read_text(encoding="utf-8")))
     named = {span.split()[0] for span in spans(TEXT) if span.startswith("--")} - {"--ssl-certfile"}
     assert named and named <= options, f"no command has: {named - options}"
@@ -411,8 +414,8 @@ def wrong_results(text: str) -> list[str]:
     """The rows that do not agree with the claims of the course, and the counts that are not the course's."""
     lessons = load_all().lessons
     claims = {key: sum(len(step.claims) for step in lesson.steps) for key, lesson in lessons.items()}
-    _, _, made = text.partition(record.BEGIN)
-    made, _, _ = made.partition(record.END)
+    _, _, made = text.partition(BEGIN)
+    made, _, _ = made.partition(END)
     wrong = []
     total = f"{sum(claims.values())} of {sum(claims.values())} claims in {len(claims)} lessons passed."
     if total not in made:
@@ -493,7 +496,7 @@ def test_the_measured_figures_are_those_of_their_records():
     records = record.kept()
     assert len(records) > 15
     written = record.table(records)
-    assert f"{record.BEGIN}\n\n{written}\n\n{record.END}" in text
+    assert f"{BEGIN}\n\n{written}\n\n{END}" in text
     for one in records:
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", one["date"]) and one["machine"] and one["versions"]["Python"]
         for table in (item for item in one["body"] if isinstance(item, dict) and "rows" in item):

@@ -3,27 +3,18 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-_CHANGE, _LIVE = '{"events"', '"esm_event"'
+CHANGE, LIVE = '{"events"', '"esm_event"'
 """How a change of the document begins, and what is in the live loop's: the bytes after others are arrays of figures."""
 
 
 class LightPage:
     """A connection that opens the page as its script does, counts its frames and answers them."""
-
-    IS_FRAME: ClassVar[str] = f"""(() => {{
-      let live = false
-      return (data) => {{
-        if (typeof data === "string" && data.startsWith('{_CHANGE}')) live = data.includes('{_LIVE}')
-        return live && data instanceof ArrayBuffer && new Uint8Array(data)[0] === 0
-      }}
-    }})()"""
-    """Whether a message is a frame, for a page in a browser: a function that is given all of them."""
 
     def __init__(self) -> None:
         self.frames = 0
@@ -78,8 +69,8 @@ class LightPage:
         """Take frames and answer them, until it is cancelled."""
         live = False
         while (message := await self._socket.read_message()) is not None:
-            if isinstance(message, str) and message.startswith(_CHANGE):
-                live = _LIVE in message
+            if isinstance(message, str) and message.startswith(CHANGE):
+                live = LIVE in message
             if isinstance(message, bytes) and message[:1] == b"\0" and live:
                 self.frames += 1
                 if self.on_frame is not None:

@@ -422,7 +422,7 @@ class Watched:
 
     async def open(self, url: str, kind: type[LightPage]) -> None:
         """Open the page, untimed. ``kind`` is its type, the lab's or a bare one."""
-        await self._page.add_init_script(count_coming(kind.IS_FRAME))
+        await self._page.add_init_script(count_coming(kind))
         await self._page.goto(url, timeout=1000 * PATIENCE)
         await self._page.locator(".bk-Figure").first.wait_for(timeout=1000 * PATIENCE)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,14 +70,12 @@ class Fed:
         np.savez(path, feeds=json.dumps(self.feeds), numbers=np.concatenate(self.frames), lengths=list(map(len, self.frames)))  # fmt: skip
 
 
-_LAST_MESSAGE = '"data":{"type":"map","entries":[["frame"'
+LAST_MESSAGE = '"data":{"type":"map","entries":[["frame"'
 """Is in the last of those that are a frame of the bare page."""
 
 
 class BarePage(LightPage):
     """A connection to the bare page."""
-
-    IS_FRAME: ClassVar[str] = f"(data) => typeof data === 'string' && data.includes('{_LAST_MESSAGE}')"
 
     async def open(self, url: str, host: str = "") -> None:
         """Connect, and say that the page is there."""
@@ -87,7 +85,7 @@ class BarePage(LightPage):
     async def take(self) -> None:
         """Count its frames, until it is cancelled."""
         while (message := await self._socket.read_message()) is not None:
-            if isinstance(message, str) and _LAST_MESSAGE in message:
+            if isinstance(message, str) and LAST_MESSAGE in message:
                 self.frames += 1
                 if self.on_frame is not None:
                     self.on_frame()

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sgmcmc_lab.app.server.light_page import LightPage
+from sgmcmc_lab.app.server.light_page import CHANGE, LIVE, LightPage
 from sgmcmc_lab.app.server.serving import ARGUMENTS, Served, browser_path, needs, served, warm
-from tests.benchmarks.control import RATE, BarePage, Control, Fed, bare
+from tests.benchmarks.control import LAST_MESSAGE, RATE, BarePage, Control, Fed, bare
 
 FIVE_VIEWS = "views=state,marginal,ks,trace,autocorrelation"
 OPENINGS = 5
@@ -53,9 +53,22 @@ COME, DRAWN = "window.frames_come", "window.frames_drawn"
 """Since the page was asked for, or :data:`COUNT_DRAWN` was called; and since then."""
 
 
-def count_coming(is_frame: str) -> str:
-    """A script to run before those of the page; ``is_frame`` is a function: whether a frame ends with a message."""
-    return _COUNT_COMING % is_frame
+_IS_FRAME = {
+    LightPage: f"""(() => {{
+      let live = false
+      return (data) => {{
+        if (typeof data === "string" && data.startsWith('{CHANGE}')) live = data.includes('{LIVE}')
+        return live && data instanceof ArrayBuffer && new Uint8Array(data)[0] === 0
+      }}
+    }})()""",
+    BarePage: f"(data) => typeof data === 'string' && data.includes('{LAST_MESSAGE}')",
+}
+"""Functions of the page that take every message: whether a frame ends with it."""
+
+
+def count_coming(kind: type[LightPage]) -> str:
+    """A script to run before those of the page of this kind."""
+    return _COUNT_COMING % _IS_FRAME[kind]
 
 
 @dataclass(frozen=True)
@@ -193,7 +206,7 @@ class _Page:
         self.received = 0
         self.page = context.new_page()
         self.page.on("websocket", lambda socket: socket.on("framereceived", self._count))
-        self.page.add_init_script(count_coming(kind.IS_FRAME))
+        self.page.add_init_script(count_coming(kind))
         self._began = time.perf_counter()
         self.page.goto(url, wait_until="commit")
 

@@ -228,7 +228,7 @@ class Teacher:
     async def open(self) -> str:
         """Open a lesson and a room. Returns the room's code."""
         page = self._page
-        await page.add_init_script(count_coming(LightPage.IS_FRAME))
+        await page.add_init_script(count_coming(LightPage))
         await page.goto(f"{self._url}{self.LESSON}", timeout=1000 * PATIENCE)
         await page.locator(".bk-Figure").first.wait_for(timeout=1000 * PATIENCE)
         await self._button("Skip").click()

@@ -49,7 +49,7 @@ def test_a_frame_is_drawn_once(kind, messages, come, drawn, paints, new_page):
     """Fails where paints are counted: the planted fault, whose number is beside it. Frames of before do not count."""
     page = new_page()
     page.add_init_script(NOBODY)
-    page.add_init_script(count_coming(kind.IS_FRAME))
+    page.add_init_script(count_coming(kind))
     page.goto("about:blank")
     page.evaluate(FIGURES)
     page.evaluate(PLAY, [LAST, LIVE, [1.0, 2.0]])
@@ -72,7 +72,7 @@ def counted(page, goto):
 def test_frames_of_the_lab_are_counted(new_page, server):
     """Fails where what Bokeh paints with, or what a frame is, has another name than the bench knows."""
     page = new_page(often=True)
-    page.add_init_script(count_coming(LightPage.IS_FRAME))
+    page.add_init_script(count_coming(LightPage))
     counted(page, lambda: open_app(page, server))
 
 
@@ -82,7 +82,7 @@ def test_frames_of_the_bare_page_are_counted(new_page):
     frames = [np.array([1.0, k, 0, 1, k, k * k, 1, 2, 3, k, 2, 2, 0, k + 1]) for k in range(1, 9)]
     with bare("--page", Fed(feeds, frames), 10.0) as serving:
         page = new_page(often=True)
-        page.add_init_script(count_coming(BarePage.IS_FRAME))
+        page.add_init_script(count_coming(BarePage))
         counted(page, lambda: page.goto(serving.url))
         page.wait_for_function(
             "Bokeh.documents[0]._all_models.values().some((one) => one.data?.x?.length === 9 && one.data.y[8] === one.data.x[8] ** 2)"

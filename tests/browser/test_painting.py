@@ -44,7 +44,7 @@ def test_a_frame_leaves_the_styles_of_the_page_alone(new_page, server):
     own way, which took a quarter of a frame's time in the browser.
     """
     page = new_page(often=True)
-    page.add_init_script(count_coming(LightPage.IS_FRAME))
+    page.add_init_script(count_coming(LightPage))
     open_app(page, server, "?lane=sgld&lane=hmc&views=state,ks,trace")
     page.wait_for_function(f"{COME} > 5")
     page.evaluate(COUNT_DRAWN)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sgmcmc_lab.lessons import load_all, read, sweep
+from sgmcmc_lab.lessons import load_all, read, record, sweep
 from sgmcmc_lab.lessons.claims import mean
 from sgmcmc_lab.lessons.cli import _tests_paper, main
 from sgmcmc_lab.lessons.headless import run_step
@@ -24,7 +24,6 @@ from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
 from sgmcmc_lab.samplers import RunSpec, engine
 from sgmcmc_lab.samplers.diagnostics import ks
-from tests.benchmarks import record
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "sgmcmc_lab.lessons"]

@@ -2,15 +2,12 @@
 
 import csv
 import gc
-import importlib.util
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +25,6 @@ from sgmcmc_lab.samplers.models.topics.corpus import read_path
 from sgmcmc_lab.samplers.parameters import SpecError, check_all, declared
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.linear_table import TableLinear
-from tests.benchmarks import record
-from tests.benchmarks.closed import ClosedReport
 
 LISTED = {"targets": TARGETS, "samplers": SAMPLERS, "gradients": GRADIENTS, "models": MODELS, "methods": METHODS}
 COMMAND = [sys.executable, "-m", "sgmcmc_lab.samplers"]
@@ -437,86 +432,3 @@ def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out) == (2, "")
     assert "Traceback" not in errors
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--over", "60"], "allowed beside --pages N"),
-        (["--page", "--minutes", "nan"], "allowed beside --pages N"),
-        (["--class", "30", "--minutes", "1"], "allowed beside --pages N"),
-        (["--closed", "30", "--quick"], "have no short form"),
-        (["--class", "30", "--quick"], "have no short form"),
-        (["--table", "--quick"], "keeps full measurements alone"),
-    ],
-)
-def test_a_benchmark_takes_no_option_of_another(options, says, capsys, monkeypatch):
-    """Fails where another benchmark runs for minutes in place of the one that was meant."""
-    for kind in ("classroom", "closed", "page"):
-        monkeypatch.setattr(f"tests.benchmarks.{kind}.measure", lambda *given, **named: pytest.fail("it runs"))
-    monkeypatch.setattr("tests.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
-    assert main(["bench", *options]) == 2
-    assert says in capsys.readouterr().err
-
-
-def test_a_benchmark_keeps_its_figures(tmp_path, monkeypatch, capsys):
-    """Fails where a record loses its figures or its conditions, or the README of all another record."""
-    monkeypatch.setattr(record, "FOLDER", tmp_path)
-    monkeypatch.setattr(record, "README", tmp_path / "README.md")
-    other = {
-        "title": "Other",
-        "command": "python -m x",
-        "date": "2026-01-02",
-        "machine": "m",
-        "versions": {"Python": "3"},
-    }
-    table = {"columns": ["a", "b"], "rows": [["1", "2"]]}
-    record.write(tmp_path / "a.json", json.dumps({**other, "body": ["Read.", table]}))
-    (tmp_path / "README.md").write_text(f"Before.\n\n{record.BEGIN}\n{record.END}\n", encoding="utf-8")
-    monkeypatch.setattr("tests.benchmarks.closed.measure", lambda pages, say: ClosedReport(pages, 100.0, 104.0, 0.25))
-    assert main(["bench", "--closed", "30", "--table"]) == 0
-    kept = json.loads((tmp_path / "bench-closed-30.json").read_text(encoding="utf-8"))
-    assert kept["command"] == "python -m sgmcmc_lab.samplers bench --closed 30"
-    assert kept["report"] == {"pages": 30, "first": 100.0, "last": 104.0, "seconds": 0.25, "growth": 1.04}
-    assert kept["date"] == datetime.now(UTC).date().isoformat()
-    assert kept["versions"]["Python"] == platform.python_version() and kept["machine"].startswith(
-        f"{os.cpu_count()} cores, "
-    )
-    text = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert text.startswith(
-        f"Before.\n\n{record.BEGIN}\n\n## Other\n\n`python -m x`<br>2026-01-02; m; Python 3\n\nRead.\n\n"
-    )
-    assert "| a | b |\n|---|---|\n| 1 | 2 |\n\n## Measured by `python -m sgmcmc_lab.samplers bench --closed 30`" in text
-    assert "104.0 MB   1.040 of it" in text and text.endswith(f"```\n\n{record.END}\n")
-
-
-def test_a_folder_that_takes_no_figures_is_said_before_they_are_measured(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(record, "FOLDER", tmp_path / "gone")
-    monkeypatch.setattr("tests.benchmarks.measure", lambda *given, **named: pytest.fail("it runs"))
-    assert main(["bench", "--table"]) == 2
-    assert "is not there, or cannot be written to" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_quick_benchmark_has_all_figures():
-    process = started("bench", "--quick", "--json")
-    out, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    data = json.loads(out)
-    assert set(data) == {"machine", "samplers", "peers", "tokens", "requirements"}
-    assert {"cpu_count", "python", "versions", "platform"} <= set(data["machine"])
-    fitting = {key for key, cls in SAMPLERS.items() if any(cls.fits(t) for t in TARGETS.values())}
-    assert {(x["sampler"], x["n_chains"]) for x in data["samplers"]} == {(key, n) for key in fitting for n in (1, 4)}
-    for x in data["samplers"]:
-        assert x["kernel"] > 0
-        assert x["counted"] > 0
-    assert {(x["program"], x["n_chains"]) for x in data["peers"]} == {
-        *((p, n) for p in ("NumPy", "blackjax") for n in (1, 4)),
-        ("mici", 1),
-    }
-    if importlib.util.find_spec("lda"):
-        assert {(x["program"], x["n_topics"]) for x in data["tokens"]} == {
-            (p, n) for p in ("engine", "lda", "tomotopy") for n in (20, 50)
-        }
-        assert all(x["ratio"] == 1 for x in data["tokens"] if x["program"] == "engine")
-    assert all({"name", "measured", "needed", "met"} <= set(x) for x in data["requirements"])

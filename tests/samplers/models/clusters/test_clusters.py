@@ -8,11 +8,12 @@ from numpy.random import SFC64, Generator
 from scipy import integrate, stats
 from sklearn.metrics import adjusted_rand_score
 
+from sgmcmc_lab.lessons.papers import smolyakov_2018_figures_5_and_6 as scan
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.agreement import adjusted_rand, purity
-from sgmcmc_lab.samplers.models.clusters import normal, scan, textbook
+from sgmcmc_lab.samplers.models.clusters import normal, textbook
 from sgmcmc_lab.samplers.models.clusters.model import Clusters, expected
 from sgmcmc_lab.samplers.models.clusters.points import MAX_POINTS, Points, read
 from sgmcmc_lab.samplers.models.run import ModelChain

@@ -7,17 +7,10 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import special, stats
 
+from sgmcmc_lab.lessons.papers import knowles_2015_figures_4_to_6 as compare
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.files import FileError
-from sgmcmc_lab.samplers.models.factors import (
-    Factors,
-    FactorsGamma,
-    FactorsGibbs,
-    FactorsNorm,
-    baselines,
-    compare,
-    gibbs,
-)
+from sgmcmc_lab.samplers.models.factors import Factors, FactorsGamma, FactorsGibbs, FactorsNorm, baselines, gibbs
 from sgmcmc_lab.samplers.models.factors import model as factors_model
 from sgmcmc_lab.samplers.models.factors.amari import amari
 from sgmcmc_lab.samplers.models.factors.data import MADE_HELD, Rows, made, read

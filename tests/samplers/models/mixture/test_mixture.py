@@ -8,12 +8,12 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import integrate, stats
 
+from sgmcmc_lab.lessons.papers import baker_2018_figure_3b as papers
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.average import LaterLogAverage
-from sgmcmc_lab.samplers.models.mixture import compare as papers
 from sgmcmc_lab.samplers.models.mixture.data import Documents, known_clusters, read
 from sgmcmc_lab.samplers.models.mixture.model import Mixture, log_predictive
 from sgmcmc_lab.samplers.models.mixture.scir import move as scir_move

@@ -5,12 +5,14 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import integrate, special, stats
 
+from sgmcmc_lab.lessons.papers import lasso_paths as paths
+from sgmcmc_lab.lessons.papers import smolyakov_2018_figures_3_9_10 as scan
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import ModelChain
-from sgmcmc_lab.samplers.models.sparse import Sparse, minibatch_gibbs, paths, scan, textbook
+from sgmcmc_lab.samplers.models.sparse import Sparse, minibatch_gibbs, textbook
 from sgmcmc_lab.samplers.models.sparse.conditionals import sweeps
 from sgmcmc_lab.samplers.models.sparse.minibatch_gibbs import sizes_of
 from sgmcmc_lab.samplers.parameters import SpecError

@@ -8,11 +8,12 @@ import pytest
 from numpy.random import SFC64, Generator
 from scipy import special
 
+from sgmcmc_lab.lessons.papers import liu_2016_figure_5 as compare
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import ModelChain
-from sgmcmc_lab.samplers.models.spherical import Spherical, compare
+from sgmcmc_lab.samplers.models.spherical import Spherical
 from sgmcmc_lab.samplers.models.spherical.bessel import log_bessel, log_c, mean_length
 from sgmcmc_lab.samplers.models.spherical.data import known_topics, tf_idf
 from sgmcmc_lab.samplers.models.spherical.proportions import COMPILED, packed

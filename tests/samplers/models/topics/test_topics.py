@@ -7,6 +7,7 @@ import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 from scipy import optimize, special
 
+from sgmcmc_lab.lessons.papers import ma_2015_figure_3 as papers
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import ModelChain
@@ -18,7 +19,6 @@ from sgmcmc_lab.samplers.models.topics import (
     stochastic_gradient,
     textbook,
 )
-from sgmcmc_lab.samplers.models.topics import compare as papers
 from sgmcmc_lab.samplers.models.topics.collapsed_gibbs import CollapsedGibbs, log_likelihood
 from sgmcmc_lab.samplers.models.topics.corpus import Corpus
 from sgmcmc_lab.samplers.models.topics.local import BLOCK, columns

@@ -5,6 +5,7 @@ import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 from scipy import signal
 
+from sgmcmc_lab.lessons.papers import smolyakov_2018_topics as batches
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.models import batch_size
 from sgmcmc_lab.samplers.models.batch_size import (
@@ -20,7 +21,7 @@ from sgmcmc_lab.samplers.models.batch_size import (
     tau_int,
 )
 from sgmcmc_lab.samplers.models.run import ModelChain
-from sgmcmc_lab.samplers.models.topics import batches, minibatch_gibbs
+from sgmcmc_lab.samplers.models.topics import minibatch_gibbs
 from sgmcmc_lab.samplers.models.topics.corpus import bars, synthetic
 from sgmcmc_lab.samplers.models.topics.minibatch_gibbs import MinibatchGibbs
 from sgmcmc_lab.samplers.models.topics.model import Topics

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.random import SFC64, Generator, SeedSequence
 
+from sgmcmc_lab.lessons.papers import baker_2018_section_4_1 as equal_time
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import ModelChain
-from sgmcmc_lab.samplers.models.topics import equal_time, stochastic_gradient, stream
+from sgmcmc_lab.samplers.models.topics import stochastic_gradient, stream
 from sgmcmc_lab.samplers.models.topics.__main__ import main
 from sgmcmc_lab.samplers.models.topics.corpus import bar_topics
 from sgmcmc_lab.samplers.models.topics.local import columns

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from sgmcmc_lab.lessons import papers
+from sgmcmc_lab.lessons.papers import knowles_2015_figures_2_and_3 as network
+from sgmcmc_lab.lessons.papers import knowles_2015_figures_4_to_6 as factors
+from sgmcmc_lab.lessons.papers import liu_2016_figure_5 as spherical
+from sgmcmc_lab.lessons.papers import pictures as papers
 from sgmcmc_lab.samplers import SpecError
-from sgmcmc_lab.samplers.models.factors import compare as factors
-from sgmcmc_lab.samplers.models.network import figures as network
-from sgmcmc_lab.samplers.models.spherical import compare as spherical
 
 RNG = np.random.default_rng(1)
 N_SEEDS = 3

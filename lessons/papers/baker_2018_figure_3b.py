@@ -1,4 +1,6 @@
-"""The paper's comparison on visits of web pages: ``python -m sgmcmc_lab.samplers.models.mixture.compare msweb.data msweb.test``.
+"""The paper's comparison on visits of web pages.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.baker_2018_figure_3b msweb.data msweb.test``.
 
 Scores of the held-out visitors, −log p of one in the mean, by steps, visits and seconds, as Baker et al. 2018,
 Figure 3(b), has them; beside them word frequencies, and EM for mixtures of K clusters. The step sizes are tried with a
@@ -57,6 +59,7 @@ class Case:
 
     @property
     def title(self) -> str:
+        """The method with its prior."""
         return f"{METHODS[self.key].title}, a = {self.prior:g}{self.note}"
 
 
@@ -258,7 +261,9 @@ def _with_error(values: Array) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its table. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.mixture.compare", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.lessons.papers.baker_2018_figure_3b", description=__doc__
+    )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .data and a .test file of visits, or the files of a corpus")  # fmt: skip
     parser.add_argument("--steps", type=int, default=STEPS, help="steps of the stochastic methods")
     parser.add_argument("--sweeps", type=int, default=SWEEPS, help="of full Gibbs")

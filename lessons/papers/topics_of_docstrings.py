@@ -1,4 +1,7 @@
-"""How much topics of docstrings say of their subpackages: ``python -m sgmcmc_lab.samplers.models.topics.subpackages``."""
+"""How much topics of docstrings say of their subpackages.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.topics_of_docstrings``.
+"""
 
 import argparse
 import sys
@@ -34,7 +37,7 @@ def agreement(model: Topics, method: str, documents: int, seed: int) -> tuple[fl
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the methods and print their table."""
     parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.samplers.models.topics.subpackages", description=__doc__
+        prog="python -m sgmcmc_lab.lessons.papers.topics_of_docstrings", description=__doc__
     )
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=5)

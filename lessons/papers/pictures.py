@@ -1,4 +1,6 @@
-"""The papers' figures as pictures: ``python -m sgmcmc_lab.lessons.papers factors FOLDER``.
+"""The papers' figures as pictures.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.pictures factors FOLDER``.
 
 ``factors`` draws Figures 4 to 6 of Knowles 2015, ``network`` its Figures 2 and 3, ``spherical`` Figure 5(a) of Liu, Zhu
 & Song 2016. The numbers are measured and printed by the command of the same model in :mod:`samplers.models`, which has
@@ -14,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from sgmcmc_lab.lessons.figures import COLOURS, EXACT, MARKERS, prepare
+from sgmcmc_lab.lessons.papers import knowles_2015_figures_2_and_3 as network
+from sgmcmc_lab.lessons.papers import knowles_2015_figures_4_to_6 as factors
+from sgmcmc_lab.lessons.papers import liu_2016_figure_5 as spherical
 from sgmcmc_lab.samplers import SpecError
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.models import METHODS
-from sgmcmc_lab.samplers.models.factors import compare as factors
-from sgmcmc_lab.samplers.models.network import figures as network
-from sgmcmc_lab.samplers.models.spherical import compare as spherical
 from sgmcmc_lab.samplers.targets.base import Array
 
 Picture = tuple[str, Any]
@@ -218,7 +220,7 @@ OF: dict[str, tuple[Callable[[Sequence[str]], Any], Callable[[Any], list[Picture
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and write the pictures. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.lessons.papers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.lessons.papers.pictures", description=__doc__)
     parser.add_argument("model", choices=OF)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the pictures are written there, as PNG")
     options, rest = parser.parse_known_args(arguments)

@@ -1,4 +1,6 @@
-"""Which half of the sweep is worth its time: ``python -m sgmcmc_lab.samplers.models.sparse.scan``.
+"""Which half of the sweep is worth its time.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_3_9_10``.
 
 The weights w_z and w_θ are measured, every batch size of Smolyakov, Liu & Fisher is tried (their Algorithm 1), and then
 chains with the chosen size, one latent variable and all of them are compared in equal time: the squared error of their
@@ -17,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
+from sgmcmc_lab.lessons.papers.trials import Trials, rhat
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.models.batch_size import block_length, tau_int
 from sgmcmc_lab.samplers.models.sparse.minibatch_gibbs import MinibatchGibbs, sizes_of
 from sgmcmc_lab.samplers.models.sparse.model import Sparse
-from sgmcmc_lab.samplers.models.trials import Trials, rhat
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.base import Array
 from sgmcmc_lab.samplers.targets.own import Table
@@ -151,7 +153,9 @@ def of_path(path: Path) -> Sparse:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its tables."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.sparse.scan", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_3_9_10", description=__doc__
+    )
     parser.add_argument("cases", nargs="*", default=["strong", "weak"], metavar="case", help=f"{', '.join(CASES)}, or a CSV file")  # fmt: skip
     parser.add_argument("--trial", type=int, default=TRIAL, help="sweeps with all that the trial of a size takes as long as")  # fmt: skip
     parser.add_argument("--sweeps", type=int, default=SWEEPS, help="sweeps with all that a chain takes as long as")

@@ -1,10 +1,12 @@
-"""The paper's Figures 4 to 6 in numbers: ``python -m sgmcmc_lab.samplers.models.factors.compare``.
+"""The paper's Figures 4 to 6 in numbers.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.knowles_2015_figures_4_to_6``.
 
 Figure 4: Amari errors of loadings and processor times on made-up data, by the rows N. Figure 5: −log density of a
 held-out row by N and by processor time, on wines and digits or on a CSV file of one's own, for the CyTOF cells of the
 paper cannot be had. Figure 6: estimated covariances of these from 200 rows, and how far they are from that of the
 held-out rows. ± is a standard deviation over seeds, each of which has rows of its own. The pictures are drawn by
-:mod:`lessons.papers`.
+:mod:`lessons.papers.pictures`.
 """
 
 import argparse
@@ -174,7 +176,9 @@ def as_text(title: str, names: Sequence[str], rows: dict[int, Array], digits: Se
 
 def measure(arguments: Sequence[str] | None = None) -> Found:
     """Measure and print what the command line asks for. Raises :class:`SpecError` and :class:`FileError`."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.factors.compare", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.lessons.papers.knowles_2015_figures_4_to_6", description=__doc__
+    )
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a CSV file in place of wines and digits")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--steps", type=int, default=STEPS, help="of each method on made-up data")

@@ -7,9 +7,10 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import coo_matrix
 
-from sgmcmc_lab.samplers.models.network import compare, figures
+from sgmcmc_lab.lessons.papers import knowles_2015_figures_2_and_3 as figures
+from sgmcmc_lab.lessons.papers import knowles_2015_networks as compare
+from sgmcmc_lab.lessons.papers.knowles_2015_networks import agreement, group_agreement, row, run_method
 from sgmcmc_lab.samplers.models.network import model as module
-from sgmcmc_lab.samplers.models.network.compare import agreement, group_agreement, row, run_method
 from sgmcmc_lab.samplers.models.network.graph import BUILT_IN, block_graph, read_upload
 from sgmcmc_lab.samplers.parameters import SpecError
 

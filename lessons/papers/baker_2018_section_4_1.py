@@ -1,4 +1,6 @@
-"""SCIR beside SGRLD on streams, at equal documents and at equal time: ``python -m sgmcmc_lab.samplers.models.topics.equal_time``.
+"""SCIR beside SGRLD on streams, at equal documents and at equal time.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.baker_2018_section_4_1``.
 
 Baker et al. 2018 (section 4.1) say that SCIR's gain is essentially for free. What a step costs is processor time: the
 two draw the same minibatch's topics alike, and then θ for every word and topic, SCIR by a Poisson and a gamma number
@@ -155,7 +157,9 @@ def as_text(name: str, found: Comparison) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparisons and print their tables."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.topics.equal_time", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.lessons.papers.baker_2018_section_4_1", description=__doc__
+    )
     parser.add_argument(
         "--zip", nargs="*", type=Path, default=[], help="brown.zip, state_union.zip: real text, K = 100"
     )

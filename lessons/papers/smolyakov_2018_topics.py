@@ -1,4 +1,6 @@
-"""Whether the batch size that is chosen is the best: ``python -m sgmcmc_lab.samplers.models.topics.batches``.
+"""Whether the batch size that is chosen is the best.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.smolyakov_2018_topics``.
 
 The weights w_z and w_θ are measured, the sizes are tried (Smolyakov, Liu & Fisher, Algorithm 1), and then chains with
 the chosen size, with one document and with all are compared at equal cost, m w_z + w_θ a step: the error of their
@@ -215,7 +217,9 @@ def as_text(name: str, found: Comparison) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its tables."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.topics.batches", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_topics", description=__doc__
+    )
     parser.add_argument("cases", nargs="*", default=["synthetic"], metavar="case", help=", ".join(CASES))
     parser.add_argument("--trial", type=int, default=TRIAL, help="sweeps that the trial of a size costs as much as")
     parser.add_argument("--sweeps", type=int, default=SWEEPS, help="sweeps that a chain costs as much as")

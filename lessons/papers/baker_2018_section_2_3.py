@@ -1,4 +1,6 @@
-"""SCIR on a Dirichlet posterior that is put together otherwise: ``python -m tests.benchmarks.constructions``.
+"""SCIR on a Dirichlet posterior that is put together otherwise.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.baker_2018_section_2_3``.
 
 Baker et al. 2018 say that their process serves most constructions that use Dirichlet distributions (section 2.3), and
 use two: gammas divided by their sum (Algorithm 1), and sticks (Sethuraman 1994), whose betas are γ₀/(γ₀ + γ₁) of two
@@ -92,7 +94,9 @@ def score(of: Array, counts: NDArray[np.int64]) -> Array:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.constructions", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.lessons.papers.baker_2018_section_2_3", description=__doc__
+    )
     parser.add_argument("--seeds", type=int, default=5, help="how many chains, 5 unless told")
     options = parser.parse_args(arguments)
     if not 2 <= options.seeds <= 100:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.benchmarks import constructions
-from tests.benchmarks.constructions import CONSTRUCTIONS, COUNTS, draws, score
+from sgmcmc_lab.lessons.papers import baker_2018_section_2_3 as constructions
+from sgmcmc_lab.lessons.papers.baker_2018_section_2_3 import CONSTRUCTIONS, COUNTS, draws, score
 
 EXACT = 0.8687 / constructions.N_STEPS**0.5
 CHAINS = 6

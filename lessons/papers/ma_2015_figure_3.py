@@ -1,4 +1,6 @@
-"""The papers' comparison on the Reuters articles: ``python -m sgmcmc_lab.samplers.models.topics.compare``.
+"""The papers' comparison on the Reuters articles.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.ma_2015_figure_3``.
 
 Held-out perplexity after the same number of documents, for every method at its best on a stated grid. The grid is
 tried with a seed of its own; the best values then run with the seeds that are reported.
@@ -58,6 +60,7 @@ class Row:
 
     @property
     def mean(self) -> float:
+        """The mean over the seeds."""
         return float(np.mean(self.values))
 
     @property
@@ -120,7 +123,7 @@ def as_text(model: Topics, rows: Sequence[Row], documents: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.topics.compare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.lessons.papers.ma_2015_figure_3", description=__doc__)
     parser.add_argument("--documents", type=int, default=DOCUMENTS)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--topics", type=int, default=TOPICS)

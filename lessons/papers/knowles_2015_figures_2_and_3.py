@@ -1,9 +1,11 @@
-"""Figures 2 and 3 of Knowles 2015 as tables: ``python -m sgmcmc_lab.samplers.models.network.figures FILE``.
+"""Figures 2 and 3 of Knowles 2015 as tables.
 
-FILE is as in :mod:`~samplers.models.network.compare`. Figure 3 is the AUC of the held-out pairs of each method
+The command is ``python -m sgmcmc_lab.lessons.papers.knowles_2015_figures_2_and_3 FILE``.
+
+FILE is as in :mod:`~lessons.papers.knowles_2015_networks`. Figure 3 is the AUC of the held-out pairs of each method
 against the number of communities K; the IRM has no K, and one line for all. Figure 2 is the ELBO of gamma SGVB after
 1000 steps of AdaDelta, against its ρ and the momentum λ. A seed is a split of the pairs, and the draws. The pictures
-are drawn by :mod:`lessons.papers`.
+are drawn by :mod:`lessons.papers.pictures`.
 """
 
 import argparse
@@ -14,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sgmcmc_lab.samplers.models.network.compare import open_graph, row
+from sgmcmc_lab.lessons.papers.knowles_2015_networks import open_graph, row
 from sgmcmc_lab.samplers.models.network.graph import Graph
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.base import Array
@@ -82,7 +84,9 @@ def against_momentum(graph: Graph, seeds: Sequence[int], n_communities: int) -> 
 
 def measure(arguments: Sequence[str] | None = None) -> Found:
     """Measure and print what the command line asks for. Raises :class:`SpecError`."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.network.figures", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.lessons.papers.knowles_2015_figures_2_and_3", description=__doc__
+    )
     parser.add_argument("file", metavar="FILE", help="a .csv, .graphml or .mat file, or a built-in graph")
     parser.add_argument("--figure", type=int, nargs="+", default=[2, 3], choices=[2, 3], help="both unless told")
     parser.add_argument("--seeds", type=int, default=5, help="how many, 5 unless told")

@@ -1,4 +1,6 @@
-"""Clusters against the clock: ``python -m sgmcmc_lab.samplers.models.clusters.scan``.
+"""Clusters against the clock.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_5_and_6``.
 
 Minibatch Gibbs with batches of several sizes, collapsed Gibbs and the slice sampler, from one and from 30 clusters, on
 made-up points whose groups are known (Smolyakov, Liu & Fisher, Figures 5 and 6): how well the clusters agree with the
@@ -18,6 +20,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from sgmcmc_lab.lessons.papers.trials import Trials, rhat
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.models.agreement import Labels, adjusted_rand, purity
 from sgmcmc_lab.samplers.models.batch_size import block_length, sizes_to_try, tau_int
@@ -27,7 +30,6 @@ from sgmcmc_lab.samplers.models.clusters.minibatch_gibbs import MinibatchGibbs
 from sgmcmc_lab.samplers.models.clusters.model import Clusters
 from sgmcmc_lab.samplers.models.clusters.slice_gibbs import SliceGibbs
 from sgmcmc_lab.samplers.models.run import ModelChain
-from sgmcmc_lab.samplers.models.trials import Trials, rhat
 from sgmcmc_lab.samplers.targets.base import Array
 
 SEEDS, SWEEPS, TRIAL = 5, 200, 4000
@@ -161,7 +163,9 @@ def as_text(budget: float, found: Mapping[str, Sequence[Curve]], sweeps: int) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its tables."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.clusters.scan", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_5_and_6", description=__doc__
+    )
     parser.add_argument("--split-merge", type=int, nargs="+", default=[0, 10], metavar="N", help="proposals in a sweep")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 250, 62, 15], metavar="M", help="batch sizes beside the one that f(m) chooses")  # fmt: skip
     parser.add_argument("--trial", type=int, default=TRIAL, help="sweeps with all that the trial of a size takes as long as")  # fmt: skip

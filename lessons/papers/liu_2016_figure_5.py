@@ -1,10 +1,12 @@
-"""Figure 5 of Liu, Zhu & Song 2016: ``python -m sgmcmc_lab.samplers.models.spherical.compare``.
+"""Figure 5 of Liu, Zhu & Song 2016.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.liu_2016_figure_5``.
 
 Held-out log-perplexity of every method for the spherical admixture model in equal time and for equal documents, on
 the Reuters articles, or on a file of texts with ``--texts``, one document a line (a tab ends its text), also as .gz.
 The time is the processor's, in the methods' steps; the hyper-parameters are the paper's for each word, κ/V = 6,
 σ/V = κ₀/V = 2, α = 10, K = 20. Each method runs at its best of a stated grid, which is tried with a seed of its own.
-``--methods`` leaves some out. The picture is drawn by :mod:`lessons.papers`.
+``--methods`` leaves some out. The picture is drawn by :mod:`lessons.papers.pictures`.
 """
 
 import argparse
@@ -205,7 +207,7 @@ def measure(arguments: Sequence[str] | None = None) -> Found:
 
     Raises :class:`~samplers.files.FileError` and :class:`SpecError`.
     """
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.spherical.compare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.lessons.papers.liu_2016_figure_5", description=__doc__)
     parser.add_argument("--texts", type=Path, help="a file with a document a line")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--seeds", type=int, default=SEEDS)

@@ -1,4 +1,6 @@
-"""All methods for networks side by side: ``python -m sgmcmc_lab.samplers.models.network.compare FILE``.
+"""All methods for networks side by side.
+
+The command is ``python -m sgmcmc_lab.lessons.papers.knowles_2015_networks FILE``.
 
 FILE is an edge list or GraphML, a MATLAB file with one square sparse matrix, or the name of a built-in graph. Each
 method runs on the same splits; the table has the mean AUC of the held-out pairs and its standard deviation over the
@@ -155,7 +157,9 @@ def _line(row: Row) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.network.compare", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgmcmc_lab.lessons.papers.knowles_2015_networks", description=__doc__
+    )
     parser.add_argument("file", metavar="FILE", help=f"a .csv, .graphml or .mat file, or {', '.join(BUILT_IN)}")
     parser.add_argument("--splits", type=int, default=10, help="how many, 10 unless told")
     parser.add_argument("--communities", type=int, default=10, help="K, 10 unless told")

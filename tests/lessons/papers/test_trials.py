@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sgmcmc_lab.samplers.models.trials import Trials, rhat
+from sgmcmc_lab.lessons.papers.trials import Trials, rhat
 
 
 def test_rhat_is_eq_23():
