@@ -29,7 +29,7 @@ from sgmcmc_lab.lessons.paths import paths
 from sgmcmc_lab.samplers import SpecError
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.interrupts import interruptible
-from sgmcmc_lab.samplers.live import maker
+from sgmcmc_lab.samplers.live.makers import maker
 from sgmcmc_lab.samplers.models.run import needed
 
 PASSED, FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130

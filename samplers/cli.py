@@ -448,7 +448,7 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _live(options: argparse.Namespace) -> int:
-    from sgmcmc_lab.samplers.live import maker
+    from sgmcmc_lab.samplers.live.makers import maker
     from sgmcmc_lab.samplers.output import written
 
     # Targets find the table for as long as it is held here.

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from sgmcmc_lab.samplers.cli import catalogue
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.compile.wasm import description
 from sgmcmc_lab.samplers.experiment import RunSpec
+from sgmcmc_lab.samplers.live import description
 from tests.browser.hosts import (
     ALLOWED,
     CHROMIUM,

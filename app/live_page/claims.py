@@ -12,9 +12,9 @@ from sgmcmc_lab.lessons.measures.base import MOMENTA, OWN_RUN, Evidence, Measure
 from sgmcmc_lab.lessons.measures.expectation import Expectation
 from sgmcmc_lab.lessons.measures.kl import KL
 from sgmcmc_lab.lessons.measures.ks import KS, ChainKS
-from sgmcmc_lab.samplers.compile.wasm import description
 from sgmcmc_lab.samplers.diagnostics import divergence, ks
 from sgmcmc_lab.samplers.experiment import RunSpec
+from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.running_statistics import Statistics
 from sgmcmc_lab.samplers.trace import Trace

@@ -33,11 +33,8 @@ from sgmcmc_lab.lessons.lesson import Step
 from sgmcmc_lab.lessons.scripts import functions, of_json, policy
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.choices import Choice, make_gradient, make_sampler, make_target
-from sgmcmc_lab.samplers.compile.wasm import description
-from sgmcmc_lab.samplers.compile.wasm.description import draws_exactly, smooth
 from sgmcmc_lab.samplers.compile.wasm.link import LinkError, module
 from sgmcmc_lab.samplers.compile.wasm.objects import CompileError
-from sgmcmc_lab.samplers.compile.wasm.variations import tried, variations
 from sgmcmc_lab.samplers.diagnostics import divergence
 from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
 from sgmcmc_lab.samplers.experiment import RunSpec
@@ -46,6 +43,9 @@ from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
 from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.link import value_text
+from sgmcmc_lab.samplers.live import description
+from sgmcmc_lab.samplers.live.description import draws_exactly, smooth
+from sgmcmc_lab.samplers.live.variations import tried, variations
 from sgmcmc_lab.samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import SIMPLEX, Target

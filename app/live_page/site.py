@@ -13,8 +13,8 @@ from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.lessons.handout import sentence, terms
 from sgmcmc_lab.lessons.lesson import Lesson, Step
 from sgmcmc_lab.lessons.scripts import policy
-from sgmcmc_lab.samplers.compile.wasm import description
 from sgmcmc_lab.samplers.compile.wasm.objects import CompileError, objects
+from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.output import written
 from sgmcmc_lab.samplers.parameters import SpecError
 

@@ -16,8 +16,8 @@ from sgmcmc_lab.lessons.figures import axis_values, prepare
 from sgmcmc_lab.lessons.lesson import VALUE, Claim, Point, Step
 from sgmcmc_lab.lessons.measures import MEASURES
 from sgmcmc_lab.lessons.measures.base import Measure
-from sgmcmc_lab.samplers.compile.wasm import description
 from sgmcmc_lab.samplers.experiment import RunSpec
+from sgmcmc_lab.samplers.live import description
 
 MOST_BYTES = 200_000
 """Bytes of a sweep's points, as JSON."""

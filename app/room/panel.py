@@ -49,7 +49,7 @@ class RoomPanel:
         self._notify, self._tell, self._do_later, self._write_link = notify, tell, do_later, write_link
         self._document = pn.state.curdoc
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
-        self.share = ShareDialog(state, self, notify, do_later)
+        self.share = ShareDialog(state, lambda: self.is_maker, self.open, notify, do_later)
         self._student = self._secret = self._said = ""
         self._proof = ""
         """By what a room that is gone can be opened again: its maker's secret."""

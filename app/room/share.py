@@ -19,7 +19,6 @@ from sgmcmc_lab.app.server.handlers import GuardedTornado
 from sgmcmc_lab.samplers.parameters import SpecError
 
 if TYPE_CHECKING:
-    from sgmcmc_lab.app.room.panel import RoomPanel
     from sgmcmc_lab.app.state import AppState
 
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1", "")
@@ -41,10 +40,10 @@ class ShareDialog:
     """A dialog that is made when it is first asked for."""
 
     def __init__(
-        self, state: "AppState", room: "RoomPanel", notify: Callable[[str, str], None],
-        do_later: Callable[[Coroutine[Any, Any, None]], None],
+        self, state: "AppState", is_maker: Callable[[], bool], open_room: Callable[[], Coroutine[Any, Any, str]],
+        notify: Callable[[str, str], None], do_later: Callable[[Coroutine[Any, Any, None]], None],
     ):  # fmt: skip
-        self.state, self._room = state, room
+        self.state, self._is_maker, self._make_room = state, is_maker, open_room
         self._notify, self._do_later = notify, do_later
         self._document = pn.state.curdoc
         self.panel = pn.Column(margin=0, width=0, height=0, sizing_mode="fixed")
@@ -66,7 +65,7 @@ class ShareDialog:
 
     async def _open(self, code: str = "") -> None:
         hosts = self.hosts()
-        code = code or (self.state.room if self._room.is_maker else await self._code() if hosts else "")
+        code = code or (self.state.room if self._is_maker() else await self._code() if hosts else "")
         urls = [f"{self._scheme}//{host}{self._path}/s/{code}" for host in hosts]
         on_page(self._document, lambda: self._show(urls))
 
@@ -93,7 +92,7 @@ class ShareDialog:
         elif alone:
             parts = [Notice(f"This server has several processes, which share no rooms. Start it with {REDIS}=redis://localhost, the address of a Redis server.", severity="warning")]  # fmt: skip
         else:
-            parts = [_code(urls, self._room.is_maker), *self._ways()]
+            parts = [_code(urls, self._is_maker()), *self._ways()]
             if not pages.possible():
                 parts.append(Notice(NOT_LIVE, severity="info"))
         if self._dialog is None:
@@ -115,7 +114,7 @@ class ShareDialog:
         )  # fmt: skip
 
     def _ways(self) -> list[Any]:
-        if self._room.is_maker:
+        if self._is_maker():
             return []
         opener = pmui.Button(label="Open a room", icon="groups", size="small", variant="contained", margin=(4, 8), description="Open a room: its pages follow this one, answer questions and race.")  # fmt: skip
 
@@ -127,7 +126,7 @@ class ShareDialog:
         return [pn.FlexBox(opener, text, align_items="center", margin=0)]
 
     async def _open_room(self) -> None:
-        if code := await self._room.open():
+        if code := await self._make_room():
             await self._open(code)
 
 

@@ -12,9 +12,9 @@ from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.theme import plot
 from sgmcmc_lab.app.views.trace import exact_quantiles
 from sgmcmc_lab.samplers import Experiment
-from sgmcmc_lab.samplers.compile.wasm.description import smooth
 from sgmcmc_lab.samplers.diagnostics import histogram
 from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
+from sgmcmc_lab.samplers.live.description import smooth
 from sgmcmc_lab.samplers.manifolds import Simplex
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX
 

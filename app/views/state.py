@@ -17,7 +17,7 @@ from sgmcmc_lab.app.views.steps import add_arrows, longer, rows
 from sgmcmc_lab.app.views.theme import FINE, even_scales, plot
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.compile.wasm.description import smooth
+from sgmcmc_lab.samplers.live.description import smooth
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target

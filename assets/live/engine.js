@@ -23,7 +23,7 @@ export function bytesOf(text) {
   return out
 }
 
-/** The levels of a smooth array between its smallest number and its largest, as samplers/compile/wasm/description.py has them. */
+/** The levels of a smooth array between its smallest number and its largest, as samplers/live/description.py has them. */
 const LEVELS = 2 ** 44
 
 /** The numbers of a smooth array from their fourth differences. @param {Uint8Array} bytes @param {number} low @param {number} high */

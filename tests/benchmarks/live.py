@@ -20,7 +20,7 @@ from typing import Any
 
 from sgmcmc_lab.app.server.serving import ARGUMENTS, browser_path, needs
 from sgmcmc_lab.samplers import Experiment, Run
-from sgmcmc_lab.samplers.live import maker
+from sgmcmc_lab.samplers.live.makers import maker
 
 EXPERIMENT = {"target": "quartic", "lanes": [{"sampler": "sgld"}, {"sampler": "sghmc"}]}
 SHOWN = ("state", "marginal", "ks")

@@ -20,9 +20,10 @@ from playwright.sync_api import sync_playwright
 
 from sgmcmc_lab.samplers import engine, running_statistics
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.compile.wasm import description, link, objects
+from sgmcmc_lab.samplers.compile.wasm import link, objects
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.lanes import Change
+from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.targets import Target
 from tests import browser
 from tests.browser.firefox import find_firefox, firefox_page

@@ -27,7 +27,7 @@ from sgmcmc_lab.lessons.library import find, load_all, load_outlines
 from sgmcmc_lab.lessons.measures import MEASURES
 from sgmcmc_lab.lessons.measures.base import MOMENTA, Evidence
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.running_statistics import Statistics, Sums
 from sgmcmc_lab.samplers.trace import Divergence, Trace
 from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serve, unpacked

@@ -1,6 +1,6 @@
 """A process in which Numba compiles for WebAssembly instead of this machine; it runs nothing that it compiles.
 
-It reads the names of declared functions from standard input, one per line, and writes each as NAME.o, a relocatable
+It reads declared functions from standard input, a module and a name per line, and writes each as NAME.o, a relocatable
 object for wasm32, into the folder named by its argument; then it prints the name. In the object the symbol NAME is a
 constant: the function's place in the table of functions.
 
@@ -8,10 +8,11 @@ Pointers have 32 bits, the integers in arrays 64. There is no wrapper for Python
 convention, (result, error, arguments…) → status.
 
 Numba guarantees none of the names replaced here: they are those of the releases in ``pyproject.toml``. The script is
-run by its path, because ``import samplers`` makes Numba's compiler for this machine.
+run by its path, because an import of the engine makes Numba's compiler for this machine.
 """
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +102,13 @@ def main() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     cpu.CPUContext = Context
-    # Every function that a live page calls is declared where it is imported.
     from sgmcmc_lab.samplers.compile import jit
-    from sgmcmc_lab.samplers.compile.wasm import description  # noqa: F401
 
+    wanted = [line.split() for line in sys.stdin.read().splitlines()]
+    for module in {module for module, _ in wanted}:
+        import_module(module)
     functions = {jit.name_of(function): function for function in jit.declared()}
-    for name in sys.stdin.read().split():
+    for _, name in wanted:
         function = functions[name]
         signature = jit.signature_of(function)
         function.compile(signature)

@@ -1,7 +1,6 @@
 """Objects of compiled functions for WebAssembly, kept next to the native ones; a process compiles the missing ones."""
 
 import hashlib
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,18 +27,17 @@ def objects(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
 
     ``progress(done, total, name)`` is called before each one that is compiled. Raises :class:`CompileError`.
     """
-    names = list(dict.fromkeys(jit.name_of(function) for function in functions))
-    found = {name: _read(name) for name in names}
-    missing = [name for name, content in found.items() if content is None]
+    modules = {jit.name_of(function): function.py_func.__module__ for function in functions}
+    found = {name: _read(name) for name in modules}
+    missing = {name: modules[name] for name, content in found.items() if content is None}
     if missing:
         found |= _compile(missing, progress or (lambda *_: None))
     return {name: content for name, content in found.items() if content is not None}
 
 
-def _compile(names: list[str], progress: Callable[[int, int, str], None]) -> dict[str, bytes]:
-    """Compile these functions in one process. Raises :class:`CompileError`."""
-    root = str(Path(__file__).parent.parent.parent.parent)
-    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+def _compile(modules: dict[str, str], progress: Callable[[int, int, str], None]) -> dict[str, bytes]:
+    """Compile these functions, given by their modules, in one process. Raises :class:`CompileError`."""
+    names = list(modules)
     out: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
@@ -47,11 +45,11 @@ def _compile(names: list[str], progress: Callable[[int, int, str], None]) -> dic
             log.open("wb") as errors,
             subprocess.Popen(
                 [sys.executable, "-P", str(CROSS), folder],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, "PYTHONPATH": path}, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
             ) as process,
         ):  # fmt: skip
             assert process.stdin is not None and process.stdout is not None
-            process.stdin.write("\n".join(names))
+            process.stdin.write("\n".join(f"{module} {name}" for name, module in modules.items()))
             process.stdin.close()
             progress(0, len(names), names[0])
             for line in process.stdout:

@@ -1,6 +1,6 @@
 """The posterior means, variances and draws of a sparse regression, for what methods find to be held against."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import SFC64, Generator
@@ -11,9 +11,6 @@ from sgmcmc_lab.samplers.models.sparse.conditionals import sweeps
 from sgmcmc_lab.samplers.targets.base import Array
 from sgmcmc_lab.samplers.targets.probit_lasso import potential
 
-if TYPE_CHECKING:
-    from sgmcmc_lab.samplers.models.sparse.model import Sparse
-
 PILOT, POINTS = 3000, 2**14
 """Sweeps whose mean and covariance the proposals take, and how many proposals there are."""
 MOST_COLUMNS = 8
@@ -23,6 +20,18 @@ SWEEPS, MOST_NUMBERS = 200_000, 2 * 10**8
 FREEDOM = 8.0
 KEPT = 20_000
 """Draws that stay."""
+
+
+class Regression(Protocol):
+    """The regression: a lasso, or a probit lasso."""
+
+    x: Array
+    y: Array
+    gram: Array
+    n_data: int
+    shrinkage: float
+    probit: bool
+    noise_prior: Array
 
 
 class Reference(NamedTuple):
@@ -38,19 +47,19 @@ class Reference(NamedTuple):
     """In words."""
 
 
-def reference_of(model: "Sparse") -> Reference:
+def reference_of(model: Regression) -> Reference:
     """By importance sampling, or by a long run of blocked Gibbs sampling; both are the same whenever they are made."""
     return _weighted(model) if model.probit and model.x.shape[1] <= MOST_COLUMNS else _long_run(model)
 
 
-def first_latents(model: "Sparse") -> tuple[Array, Array, Array, Array, Array]:
+def first_latents(model: Regression) -> tuple[Array, Array, Array, Array, Array]:
     """z, Xᵀz, w, 1/τ² and (σ², zᵀz) before the first sweep: w = 0, and z what it is then on average."""
     d = model.x.shape[1]
     z = np.full(len(model.x), np.sqrt(2 / np.pi)) if model.probit else model.y.copy()
     return z, model.x.T @ z, np.zeros(d), np.ones(d), np.array([1.0, z @ z])
 
 
-def _blocked(model: "Sparse", n: int, burn_in: int) -> Array:
+def _blocked(model: Regression, n: int, burn_in: int) -> Array:
     """``n`` draws of w, (n, d), after a burn-in."""
     jit.prepare([sweeps])
     rng = Generator(SFC64(1))
@@ -64,7 +73,7 @@ def _blocked(model: "Sparse", n: int, burn_in: int) -> Array:
     return out[burn_in:]
 
 
-def _long_run(model: "Sparse") -> Reference:
+def _long_run(model: Regression) -> Reference:
     n, d = model.x.shape
     each = n * d if model.probit else d**3 / 3 + 20 * d
     draws = _blocked(model, int(min(SWEEPS, MOST_NUMBERS / each)), 500)
@@ -72,7 +81,7 @@ def _long_run(model: "Sparse") -> Reference:
     return Reference(draws.mean(axis=0), draws.var(axis=0), kept, f"{len(draws):,} sweeps of blocked Gibbs")
 
 
-def _weighted(model: "Sparse") -> Reference:
+def _weighted(model: Regression) -> Reference:
     """Student's t with the mean and covariance of a short run, at quasi-random points (Owen's scrambled Sobol)."""
     pilot = _blocked(model, PILOT, 300)
     mean, d = pilot.mean(axis=0), model.x.shape[1]

@@ -15,7 +15,7 @@ from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.cli import main
-from sgmcmc_lab.samplers.compile.wasm import description
+from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.own import keep, read
 from tests.browser.live import pages_of

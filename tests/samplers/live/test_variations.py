@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from sgmcmc_lab.samplers.compile.wasm import description
-from sgmcmc_lab.samplers.compile.wasm.variations import variations
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.live import description
+from sgmcmc_lab.samplers.live.variations import variations
 from sgmcmc_lab.samplers.parameters import Count, SpecError, declared
 from sgmcmc_lab.samplers.targets import TARGETS
 

@@ -1,0 +1,1 @@
+"""Runs and lessons as live pages: the description of a run for a browser, and the makers of the pages."""
