@@ -55,6 +55,13 @@ BY_CASE = "tests/samplers/targets/test_targets.py"
 """Its tests of one target are in one process, too: they share draws, and some a long run."""
 
 
+def pytest_configure(config):
+    """Without a file, a test or a marker on the command line, only the quick tests run."""
+    named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if not (named or config.option.markexpr or config.option.keyword):
+        config.option.markexpr = "quick"
+
+
 def pytest_unconfigure():
     """Forget what was compiled of older versions of the files."""
     if not _KEPT and _CACHE.is_dir():
@@ -64,7 +71,7 @@ def pytest_unconfigure():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """With ``pytest -n logical``: a process more than there are cores, for the one with the browser often waits."""
+    """One process more than there are cores, for the one with the browser often waits."""
     return (os.cpu_count() or 1) + 1
 
 
@@ -92,11 +99,12 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the browser tests and the quick ones, and run the first last where there is one process.
+    """Mark all tests, those in a browser and the quick ones, and run the browser's last where there is one process.
 
     Playwright's sync API keeps an event loop running in this thread, in which no test could call ``asyncio.run``.
     """
     for item in items:
+        item.add_marker(pytest.mark.all)
         if item.nodeid.startswith(BROWSER):
             item.add_marker(pytest.mark.browser)
         elif item.get_closest_marker("slow") is None:

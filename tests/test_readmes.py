@@ -67,7 +67,7 @@ def test_readme_installs_with_one_command():
         assert "\n" not in command
         assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -e ")
     assert start.endswith("&& .venv/bin/panel serve app --show")
-    assert test.endswith("&& .venv/bin/pytest -n logical")
+    assert test.endswith("&& .venv/bin/pytest -m all")
     extras = re.search(r'install -e "\.\[(\w+)\]"', test)
     assert extras and extras[1] in PROJECT["project"]["optional-dependencies"]
 
