@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 import param
@@ -22,22 +21,22 @@ from sgmcmc_lab.app.lesson.course import (
     own_lessons_apart,
     read_apart,
 )
-from sgmcmc_lab.app.lesson.panel import BESIDE, LessonPanel
+from sgmcmc_lab.app.lesson.panel import LessonPanel
 from sgmcmc_lab.app.live.runner import Runner
 from sgmcmc_lab.app.page.access import Access
 from sgmcmc_lab.app.page.connection import Connection
 from sgmcmc_lab.app.page.export import ExportMenu
+from sgmcmc_lab.app.page.frame import ICON, Frame, header_button
 from sgmcmc_lab.app.page.labels import with_labels
 from sgmcmc_lab.app.page.notice import Notice
-from sgmcmc_lab.app.page.pointer_events import Touch
-from sgmcmc_lab.app.page.present import SX, Presenter
+from sgmcmc_lab.app.page.notifications import Notifications, in_short
+from sgmcmc_lab.app.page.pointer_events import PointerEvents
+from sgmcmc_lab.app.page.present import Presenter
 from sgmcmc_lab.app.page.step_bar import WAYS
 from sgmcmc_lab.app.room.panel import RoomPanel
 from sgmcmc_lab.app.state import AppState
-from sgmcmc_lab.app.views.base import CLICK, CURVE, HANDLE, THROW
+from sgmcmc_lab.app.views.base import CLICK
 from sgmcmc_lab.lessons import Lesson, LessonError
-from sgmcmc_lab.samplers.parameters import SpecError, visible
-from sgmcmc_lab.samplers.targets.base import MANIFOLD
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -46,49 +45,6 @@ GRID = """
 :host { display: grid !important; max-height: none !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 8px; width: calc(100% - 8px); }
 .scroll-button { display: none; }
 """
-_SCREEN = """
-@media (min-width: 900px) {
-  :host(.filled) { height: calc(100vh - var(--strip, 34px) - 6px - var(--lost, 0px)); }
-  :host(.filled) > .views { flex: 1 1 0; min-height: 400px; }
-}
-.scroll-button { display: none; }
-"""
-"""In presenter mode what is above the pictures takes the height that it needs, and they fill the rest of the screen."""
-HEADER = 44
-"""The height of the header, in pixels."""
-LOST = "var(--lost, 0px)"
-"""The height of the banner of a server that does not answer, from ``connection.js``."""
-_SX = {
-    "position": "relative",
-    "top": LOST,
-    "height": f"calc(100vh - {LOST})",
-    "& .MuiAppBar-root": {"top": LOST},
-    "& .MuiDrawer-root .MuiDrawer-paper": {"height": f"calc(100vh - {LOST})"},
-    ".sidebar": {"padding": 0},
-    "& .main": {"padding": "0 4px 4px"},
-    # What is above the views is as low as it can be: on a small screen three of them are seen whole.
-    "& .MuiToolbar-root": {"minHeight": f"{HEADER}px"},
-    # On a phone there is no room for it, but it stays the page's heading.
-    "& .title": {
-        "position": {"xs": "absolute", "sm": "static"},
-        "clipPath": {"xs": "inset(50%)", "sm": "none"},
-        "marginRight": "12px",
-    },
-    "& .header > .MuiLinearProgress-root": {"display": "none"},
-}
-_COMPONENTS = {
-    # An interactive tooltip covers the next button and takes its click; beside a narrow button it would be as narrow.
-    "MuiTooltip": {
-        "defaultProps": {"disableInteractive": True},
-        "styleOverrides": {"tooltip": {"width": "max-content", "maxWidth": 300}},
-    },
-    # The page's title is its first heading, and what only keeps a place free is none.
-    "MuiTypography": {"defaultProps": {"variantMapping": {"h3": "h1", "h5": "div"}}},
-}
-PHONE = "@media (max-width: 599px)"
-_ICON = {"fontSize": 0, "minWidth": 36, "height": 36, "& .MuiButton-startIcon": {"margin": 0}, "& .MuiButton-startIcon *": {"fontSize": "20px !important"}}  # fmt: skip
-"""A button without its words, which name it all the same."""
-_NO_DRAWER = {"& .header [aria-label$='drawer']": {"display": "none"}}
 _READOUT = """
 :host { flex: 1 1 140px !important; width: auto !important; max-width: 320px; display: flex; align-items: center;
   font-size: 13px; line-height: 17px; font-variant-numeric: tabular-nums; }
@@ -99,15 +55,7 @@ _DOUBTS = ":host { font-size: 13px; line-height: 17px; } .bk-clearfix { display:
 """Without a sentence it has no height: a phone has room for a picture and a control."""
 LATER_SECONDS = 0.08
 """After a change, formulas and the link wait so long for its first frame."""
-NARROW = 900
-"""Below this width, in pixels, the sidebar covers the views."""
 NOT_RUN = "This link cannot be run as it says: nothing moves until you press Play, and the address stays until you change something."
-KEPT_MESSAGES = 4
-"""Messages on the page at a time; the oldest gives way. At each new one the whole list is checked."""
-TOLD = 3
-"""Sentences of a message; of more than that their number is said."""
-LONGEST = 400
-"""Characters of such a sentence."""
 FEW = 3
 """So many views or fewer stand in two columns in presenter mode; more in three, where there is room for them."""
 FADE = 40
@@ -124,7 +72,9 @@ class Session:
     controls: Any
     export: ExportMenu
     """The header's menu of files."""
+    frame: Frame
     page: Any
+    notifications: Notifications
     told: Any
     """The box that says what the link asked for and is not shown."""
 
@@ -133,11 +83,9 @@ class Session:
         self._play: Any = None
         """The button that plays and pauses, where the page has one."""
         self._document = pn.state.curdoc
-        self._narrow = self._still = False
+        self._still = False
         self._errands: set[asyncio.Task[None]] = set()
         self._waiting: list[Callable[[], None]] = []
-        self._errors: list[Any] = []
-        """The errors that are on the page, and some that were closed."""
         self._messages: list[str] = []
         """What the link said that is not so."""
         self._written_at: Any = None
@@ -196,7 +144,9 @@ class Session:
             on_screen=state.present, lesson=state.place.lesson is not None, dark=state.dark, slow=bool(state.slow),
         )  # fmt: skip
         self.runner.checks = lambda: self.lesson.texts(*self.running())
-        self.room = RoomPanel(state, self.lesson, self.notify, self.tell, self.do_later, self.write_link)
+        self.room = RoomPanel(
+            state, self.lesson, self.notifications.notify, self.notifications.warn, self.do_later, self.write_link
+        )
 
     def go(self, lesson: Lesson, number: int) -> None:
         """Open a step of a lesson."""
@@ -216,7 +166,7 @@ class Session:
         try:
             lesson = lesson_of(key)
         except LessonError as error:
-            self.notify("error", str(error))
+            self.notifications.notify("error", str(error))
             return
         if lesson is not None:
             self.go(lesson, 1)
@@ -227,57 +177,6 @@ class Session:
         here = self.state.place.lesson
         index = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
         return keys[index] if index < len(keys) else None
-
-    def touches(self) -> dict[str, Callable[[str, list[float]], None]]:
-        """What is called with a view's key and numbers, by what was done in it with the pointer."""
-        return {CLICK: self.put_chains, THROW: self.throw_chains, HANDLE: self.move_handle, CURVE: self.draw_energy}
-
-    def put_chains(self, key: str, point: list[float]) -> None:
-        """Let the chains begin where somebody clicked into a view."""
-        self._in_view(CLICK, key, ["start"], lambda view: self._throw(view, point, point))
-
-    def throw_chains(self, key: str, ends: list[float]) -> None:
-        """Let them begin where somebody began to drag, with a momentum as the drag was."""
-        half = len(ends) // 2
-        self._in_view(THROW, key, ["start", "momentum"], lambda view: self._throw(view, ends[:half], ends[half:]))
-
-    def move_handle(self, key: str, given: list[float]) -> None:
-        """Move a well of the target: given are its number and where it is to be."""
-        number, *point = given
-
-        def move(_: Any) -> None:
-            target = self.state.experiment.make_target()
-            if len(point) == 2 and self.state.shows(f"target.{target.dragged}"):
-                self.state.set_target_param(target.dragged, target.with_handle(number, rounded(point, exactly=False)))
-
-        self._in_view(HANDLE, key, [], move)
-
-    def draw_energy(self, key: str, given: list[float]) -> None:
-        """Take a curve that somebody drew, θ and U by turns, as the energy."""
-        points = np.array(given[: len(given) // 2 * 2]).reshape(-1, 2)
-        self._in_view(CURVE, key, ["target.energy"], lambda view: self.state.draw_energy(points))
-
-    def _in_view(self, done: str, key: str, needs: Sequence[str], do: Callable[[Any], None]) -> None:
-        """Do what was asked for in a view that takes it, where the page shows the controls that it stands for."""
-        view = next((view for view in self.runner.views if view.key == key), None)
-        if view is None or done not in view.gestures or self.state.experiment.of_model:
-            return
-        if not all(map(self.state.shows, needs)) or self.question_first():
-            return
-        try:
-            do(view)
-        except SpecError as error:
-            self.notify("warning", str(error))
-
-    def _throw(self, view: Any, point: list[float], end: list[float]) -> None:
-        experiment = self.state.experiment
-        start = view.start_at(point, experiment.runs()[0].first_position())
-        if start is None:
-            return
-        exactly = experiment.make_target().support == MANIFOLD
-        place = rounded(start, exactly)
-        momentum = view.momentum_at(point, end, np.array(place))
-        self.state.throw(place, [] if momentum is None else rounded(momentum, exactly))
 
     def play_or_pause(self) -> None:
         """Play or pause; not before a lesson's question is answered. Where every lane has stopped, start again."""
@@ -297,13 +196,12 @@ class Session:
     def question_first(self) -> bool:
         """Whether a question waits for its answer; says so, and shows it."""
         if self.state.place.waiting:
-            self.notify("info", "First answer the lesson's question, or skip it.")
+            self.notifications.notify("info", "First answer the lesson's question, or skip it.")
             self.lesson.show_question()
         return bool(self.state.place.waiting)
 
     def _toggle_controls(self) -> None:
-        if self.page.sidebar and not self.state.place.restricted:
-            self.page.sidebar_open = not self.page.sidebar_open
+        self.frame.toggle_sidebar()
 
     def _take_picture(self) -> None:
         self.do_later(self.export.picture())
@@ -314,6 +212,56 @@ class Session:
         # The loop itself keeps no task alive.
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)
+
+    def frame_of(self, main: list[Any], below: list[Any], header: list[Any]) -> Any:
+        """The page: the views with what is above them, what is below them, and the buttons of its header."""
+        state = self.state
+        if "lessons" not in state.hidden:
+            header = [header_button("Lessons", "school", "Lessons: a course, step by step", self.list_lessons), *header]
+        if "share" not in state.hidden:
+            header = [*header, header_button("Share", "qr_code_2", "Share: this experiment for others in the room, with a code to scan", self.room.share.open, phone=ICON)]  # fmt: skip
+        if "present" not in state.hidden:
+            header = [*header, header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), phone={"display": "none"})]  # fmt: skip
+        self.pointer = PointerEvents(state, lambda: self.runner.views, self.question_first, self.notifications.notify)
+        self.frame = Frame(
+            state, main=main, below=below, lesson=self.lesson.panel, room=self.room.panel, controls=self.controls.panel,
+            overlays=[
+                self.catalogue.panel, self.room.share.panel, self.lesson.progress, self.presenter, self.export.camera,
+                self.pointer.component, Connection(), Access(),
+            ],
+            header=header,
+        )  # fmt: skip
+        state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free", "everything"])
+        state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark", "slow"])
+        # At once: what the change itself makes wrong is said after it.
+        state.param.watch(lambda *_: self.notifications.clear_errors(), ["experiment", "resets"])
+        return self.frame.page
+
+    def fit_screen(self, width: int, still: bool) -> None:
+        """On a phone the sidebar lies over the views; it starts closed there. Less motion: the page starts paused."""
+        self._still = still
+        if still and self.state.playing:
+            self.state.playing = False
+            self.notifications.notify("info", "Paused, for this device asks for less motion. Press Play to start.")
+        self.frame.fit_width(width)
+        # What the link asked for stays in the address until the person changes something.
+        if not self.state.refused:
+            self.write_link()
+
+    def prefer_dark(self, dark: bool) -> None:
+        """Follow the device's preference for dark colours, unless the link or the person has chosen."""
+        self.frame.prefer_dark(dark)
+
+    def _fit_lesson(self) -> None:
+        self.frame.fit_lesson()
+        self.presenter.lesson = self.state.place.lesson is not None
+        self.later(self.write_link)
+        self.later(self.room.changed, 0.0)
+
+    def _fit_presenter(self) -> None:
+        state = self.state
+        self.presenter.param.update(on_screen=state.present, dark=state.dark, slow=bool(state.slow))
+        self.frame.fit_presenter()
 
     def list_lessons(self) -> None:
         """Show the list of lessons, and what is wrong with their files as they are read."""
@@ -333,33 +281,6 @@ class Session:
         pn.state.onload(self._loaded)
         pn.state.on_session_destroyed(lambda _: self.stop())
 
-    def notify(self, kind: str, message: str, seconds: int = 8) -> None:
-        """A message that goes away by itself, or an error, which stays until it is mended."""
-        area = messages_area()
-        if area is None:
-            return
-        message = visible(with_labels(in_short(message.split("\n")), self.state.experiment))
-        while len(area.notifications) >= KEPT_MESSAGES:
-            area.notifications[0].destroy()
-        if kind == "error":
-            self._errors = [*self._errors[1 - KEPT_MESSAGES :], area.error(message, duration=0)]
-        else:
-            getattr(area, kind)(message, duration=1000 * seconds)
-
-    def _forget_errors(self) -> None:
-        """What was wrong is so no more: something else was chosen, or what had stopped began again."""
-        area = messages_area()
-        for error in self._errors:
-            if area is not None and error in area.notifications:
-                error.destroy()
-        self._errors = []
-
-    def tell(self, sentences: Sequence[str]) -> None:
-        """Say in one message what is not as was asked."""
-        if sentences:
-            # The page may still be being drawn.
-            self.notify("warning", "\n".join(sentences), seconds=30)
-
     def stop(self) -> None:
         """End the loop, and give back the memory."""
         if self._task is not None:
@@ -370,12 +291,12 @@ class Session:
         """Say why a lane stopped."""
         for controls in (self.controls, self.lesson_controls):
             controls.show_error(index, message)
-        self.notify("error", message)
+        self.notifications.notify("error", message)
         self._show_play()
 
     def clear_divergence(self, index: int | None = None) -> None:
         """One goes on, or all start again; their cards say nothing more."""
-        self._forget_errors()
+        self.notifications.clear_errors()
         for controls in (self.controls, self.lesson_controls):
             controls.clear_errors(index)
         self._show_play()
@@ -384,30 +305,8 @@ class Session:
         """Say what is going on before anything moves; an empty text says nothing."""
         self.status.say(what)
 
-    def fit_screen(self, width: int, still: bool) -> None:
-        """On a phone the sidebar lies over the views; it starts closed there. Less motion: the page starts paused."""
-        self._narrow, self._still = width < NARROW, still
-        if still and self.state.playing:
-            self.state.playing = False
-            self.notify("info", "Paused, for this device asks for less motion. Press Play to start.")
-        self.page.sidebar_open = self._opens_sidebar()
-        # What the link asked for stays in the address until the person changes something.
-        if not self.state.refused:
-            self.write_link()
-
-    def prefer_dark(self, dark: bool) -> None:
-        """Follow the device's preference for dark colours, unless the link or the person has chosen."""
-        if self.state.follows_device:
-            self.state.dark = dark
-            self.page.dark_theme = dark
-
-    def _choose_theme(self, event: Any) -> None:
-        """Take the button's colours. A change that does not come from it changes nothing here."""
-        if event.new != self.state.dark:
-            self.state.param.update(dark=event.new, follows_device=False)
-
     async def _loaded(self) -> None:
-        self.tell([message for message in self._messages if message not in self.state.refused])
+        self.notifications.warn([message for message in self._messages if message not in self.state.refused])
         self.runner.page_loaded()
 
     async def _start(self) -> None:
@@ -468,91 +367,6 @@ class Session:
         """Put cards of formulas on the page."""
         self._formulas = cards
         self.cards.objects = cards
-
-    def _frame(self, state: AppState, main: list[Any], below: list[Any], header: list[Any]) -> Any:
-        """The page around its parts: the views with what is above them, and what is below them."""
-        self._screen = pn.Column(
-            *main, stylesheets=[_SCREEN], css_classes=self._screen_classes(), sizing_mode="stretch_width", margin=0
-        )
-        beside = pn.Column(
-            self.room.panel, self._screen, *below, sizing_mode="stretch_width", margin=0, css_classes=["beside"]
-        )
-        self._body = pn.Column(self.lesson.panel, beside, stylesheets=[BESIDE], sizing_mode="stretch_width", margin=0)
-        self._body.css_classes = self._body_classes()
-        if "lessons" not in state.hidden:
-            header = [self._header_button("Lessons", "school", "Lessons: a course, step by step", self.list_lessons), *header]  # fmt: skip
-        if "share" not in state.hidden:
-            share = self._header_button("Share", "qr_code_2", "Share: this experiment for others in the room, with a code to scan", self.room.share.open, phone=_ICON)  # fmt: skip
-            header = [*header, share]
-        if "present" not in state.hidden:
-            present = self._header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), phone={"display": "none"})  # fmt: skip
-            header = [*header, present]
-        page = pmui.Page(
-            title="SG-MCMC Lab", main=[self._body, self.catalogue.panel, self.room.share.panel, self.lesson.progress, self.presenter, self.export.camera, Touch(self.touches()), Connection(), Access()], sidebar=[] if "controls" in state.hidden else [self.controls.panel], sidebar_width=300,
-            header=header, dark_theme=state.dark, theme_toggle="theme" not in state.hidden, sidebar_open=self._opens_sidebar(),
-            busy_indicator=None,
-            theme_config={"components": _COMPONENTS}, sx=self._sx(),
-        )  # fmt: skip
-        with param.edit_constant(page):
-            # Panel's count of what is going on would walk every model of the page, twice for every event. Another
-            # reference ends the one to it, which would keep the page for ever; a value alone does not (param 2.4).
-            page.busy = page.param.dark_theme
-            page.busy = False
-        page.param.watch(self._choose_theme, "dark_theme")
-        state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free", "everything"])
-        state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark", "slow"])
-        # At once: what the change itself makes wrong is said after it.
-        state.param.watch(lambda *_: self._forget_errors(), ["experiment", "resets"])
-        return page
-
-    def _header_button(
-        self, label: str, icon: str, help_: str, action: Callable[[], Any], phone: Mapping[str, Any] | None = None
-    ) -> Any:
-        """A button of the header; on a phone it looks otherwise where there is no room for all of it."""
-        button = pmui.Button(
-            label=label,
-            icon=icon,
-            size="small",
-            color="light",
-            variant="outlined",
-            margin=(0, 4),
-            description=help_,
-            sx={"color": "white", **({PHONE: phone} if phone else {})},
-        )
-        button.on_click(lambda _: action())
-        return button
-
-    def _opens_sidebar(self, asked: bool = False) -> bool:
-        """Whether there is room for the sidebar. A lesson's step has its controls in its panel."""
-        if "controls" in self.state.hidden:
-            # The frame would move the page into the place of a closed sidebar that is not there.
-            return True
-        return not self.state.place.restricted and (asked or not (self._narrow or self.state.present))
-
-    def _sx(self) -> dict[str, Any]:
-        state = self.state
-        return _SX | (SX if state.present else {}) | (_NO_DRAWER if state.place.restricted else {})
-
-    def _body_classes(self) -> list[str]:
-        place = self.state.place
-        return ["guided"] if place.restricted else ["free"] if place.free else []
-
-    def _fit_lesson(self) -> None:
-        self._body.css_classes = self._body_classes()
-        self.presenter.lesson = self.state.place.lesson is not None
-        self.page.param.update(sx=self._sx(), sidebar_open=self._opens_sidebar(asked=self.state.place.free))
-        self.later(self.write_link)
-        self.later(self.room.changed, 0.0)
-
-    def _screen_classes(self) -> list[str]:
-        return ["filled"] if self.state.present else []
-
-    def _fit_presenter(self) -> None:
-        state = self.state
-        self._screen.css_classes = self._screen_classes()
-        self.presenter.param.update(on_screen=state.present, dark=state.dark, slow=bool(state.slow))
-        if self.page.sx != (sx := self._sx()):
-            self.page.param.update(sx=sx, sidebar_open=self._opens_sidebar())
 
     def follow_visibility(self, widgets: dict[str, Any]) -> None:
         """Show widgets of the transport where neither the link nor a lesson leaves them out, by the words for them."""
@@ -616,23 +430,6 @@ class Session:
         self.follow_visibility({"seed": seed})
         named = {"play": play, "step": step, "reset": reset, "new_seed": seed}
         return [made for name, made in named.items() if name not in state.hidden]
-
-
-def rounded(start: Any, exactly: bool) -> list[float]:
-    """A place that a person pointed at, with as many digits as a link needs; a point of a manifold has to be on it."""
-    return [round(float(x), 9) if exactly else float(f"{x:.4g}") for x in start]
-
-
-def messages_area() -> Any:
-    """Where the page shows its messages; None where there is no page."""
-    return pn.state.notifications
-
-
-def in_short(sentences: Sequence[str]) -> str:
-    """The first few sentences, each on a line, and how many more there are; of a long one its beginning."""
-    more = len(sentences) - TOLD
-    few = [one if len(one) <= LONGEST else f"{one[:LONGEST]}…" for one in sentences[:TOLD]]
-    return "\n".join([*few, *([f"… and {more} more."] if more > 0 else [])])
 
 
 def view_chooser(**options: Any) -> Any:

@@ -13,6 +13,7 @@ from sgmcmc_lab.app.page.controls import Controls, log_stops, slider
 from sgmcmc_lab.app.page.equations import about, cards, description, formulas_of, update_of
 from sgmcmc_lab.app.page.export import ExportMenu
 from sgmcmc_lab.app.page.labels import with_labels
+from sgmcmc_lab.app.page.notifications import Notifications
 from sgmcmc_lab.app.page.session import ROW, Session, view_chooser
 from sgmcmc_lab.app.page.step_bar import StepBar
 from sgmcmc_lab.app.page.workbench import Workbench
@@ -60,17 +61,18 @@ class Page(Session):
         pn.extension("mathjax", notifications=True, browser_info=False, disconnect_notification="")
         super().__init__()
         self.state = AppState()
+        self.notifications = Notifications(self.state)
         self._messages = link.read_query(self.state, self.query())
-        self.controls = Controls(self.state, self.notify, later=self.later)
+        self.controls = Controls(self.state, self.notifications.notify, later=self.later)
         self.runner = Runner(self.state, self)
         self._facts: tuple[Any, dict[str, str]] = (None, {})
         """Of which target, and what they are."""
         self._shown_cards: Any = None
         self._told = False
-        self.workbench = Workbench(self.state, self.notify, self.later)
-        self.export = ExportMenu(self.state, self.runner, self.notify)
+        self.workbench = Workbench(self.state, self.notifications.notify, self.later)
+        self.export = ExportMenu(self.state, self.runner, self.notifications.notify)
         self.runner.readout, self.runner.doubts = self.readout, self.doubts
-        self.add_lessons(Controls(self.state, self.notify, of_lesson=True, later=self.later))
+        self.add_lessons(Controls(self.state, self.notifications.notify, of_lesson=True, later=self.later))
         self.work = pn.Column(visible=False, sizing_mode="stretch_width", margin=(2, 4))
         self.guide = pn.pane.HTML(
             sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"}, stylesheets=[_GUIDE]
@@ -116,7 +118,7 @@ class Page(Session):
             main.append(self.workbench.panel)
         main += [self.stepbar.panel, self.runner.bus]
         below = [] if "equations" in state.hidden else [self.cards]
-        return self._frame(state, main, below, [] if "export" in state.hidden else [self.export.panel])
+        return self.frame_of(main, below, [] if "export" in state.hidden else [self.export.panel])
 
     def _welcome(self) -> Any:
         more = "" if self.state.follows_device else f"&theme={'dark' if self.state.dark else 'light'}"
@@ -231,7 +233,7 @@ class Page(Session):
             controls.show_problem(with_labels(message, self.state.experiment))
         if message:
             # The sentence stays in the sidebar, which on a phone may be closed.
-            self.notify("warning", message)
+            self.notifications.notify("warning", message)
 
     def show_facts(self, facts: dict[str, str]) -> None:
         self._facts = self.state.experiment.target, facts

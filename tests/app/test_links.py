@@ -11,7 +11,8 @@ import pytest
 
 from sgmcmc_lab.app import link
 from sgmcmc_lab.app.page.notice import Notice
-from sgmcmc_lab.app.page.session import KEPT_MESSAGES, LONGEST, TOLD, Session, in_short
+from sgmcmc_lab.app.page.notifications import MAX_LENGTH, MAX_MESSAGES, MAX_SENTENCES, Notifications, in_short
+from sgmcmc_lab.app.page.session import Session
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.lessons import specs
 from sgmcmc_lab.samplers import link as samplers_link
@@ -41,7 +42,7 @@ class Counted(pmui.NotificationArea):
 def area(monkeypatch):
     """Where a session's messages go."""
     made = Counted()
-    monkeypatch.setattr("sgmcmc_lab.app.page.session.messages_area", lambda: made)
+    monkeypatch.setattr("sgmcmc_lab.app.page.notifications.messages_area", lambda: made)
     return made
 
 
@@ -50,6 +51,7 @@ def session():
     """A session without a page."""
     made = Session()
     made.state = AppState()
+    made.notifications = Notifications(made.state)
     return made
 
 
@@ -63,27 +65,27 @@ def said(query):
 )
 def test_the_sentences_of_a_link_are_one_message(area, session, query):
     """Fails where each sentence is a message of its own; 100 of them hung the server."""
-    session.tell(said(query))
+    session.notifications.warn(said(query))
     assert len(area.sent) == 1
     assert len(area.sent[0]) < 1000
-    assert f"and {60 - TOLD} more" in area.sent[0]
+    assert f"and {60 - MAX_SENTENCES} more" in area.sent[0]
     assert area.walked == 1
 
 
 def test_messages_that_come_again_and_again_are_few(area, session):
     """Fails where refusals and divergences pile up: the list is checked as a whole at each of them."""
     for number in range(100):
-        session.notify("error", f"step_size = {number}: allowed is less.")
-    assert [message.message for message in area.notifications] == area.sent[-KEPT_MESSAGES:]
-    assert area.walked <= 2 * KEPT_MESSAGES * 100
+        session.notifications.notify("error", f"step_size = {number}: allowed is less.")
+    assert [message.message for message in area.notifications] == area.sent[-MAX_MESSAGES:]
+    assert area.walked <= 2 * MAX_MESSAGES * 100
 
 
 def test_an_error_stays_until_it_is_mended(area, session):
     """Fails where what was wrong is still said of what is right."""
-    session.notify("warning", "The view was left out.")
+    session.notifications.notify("warning", "The view was left out.")
     wrong = ["The first is wrong.", "The second is wrong."]
     for text in wrong:
-        session.notify("error", text)
+        session.notifications.notify("error", text)
     assert [message.message for message in area.notifications] == ["The view was left out.", *wrong]
     session.controls = session.lesson_controls = Mock()
     session.clear_divergence()
@@ -100,8 +102,8 @@ def test_messages_name_what_the_page_shows(area, session):
         *said("?axis=foo&speed=no&n_chains=-1&nothing=1"),
         "SGLD does not fit.",
     ]
-    for some in (lines[:TOLD], lines[TOLD:]):
-        session.notify("warning", "\n".join(some))
+    for some in (lines[:MAX_SENTENCES], lines[MAX_SENTENCES:]):
+        session.notifications.notify("warning", "\n".join(some))
     first, *fields, last = "\n".join(area.sent).split("\n")
     assert first.startswith("Step size ε (lane1.sampler.step_size) = -1: ")
     assert [line.split(" = ")[0] for line in fields] == [
@@ -115,17 +117,17 @@ def test_messages_name_what_the_page_shows(area, session):
 
 def test_a_few_sentences_are_told_whole():
     assert in_short(["One.", "Two."]) == "One.\nTwo."
-    assert in_short([f"{i}." for i in range(TOLD + 1)]).endswith("and 1 more.")
-    assert len(in_short(["x" * 10_000] * 100)) < (TOLD + 1) * (LONGEST + 20)
+    assert in_short([f"{i}." for i in range(MAX_SENTENCES + 1)]).endswith("and 1 more.")
+    assert len(in_short(["x" * 10_000] * 100)) < (MAX_SENTENCES + 1) * (MAX_LENGTH + 20)
 
 
 @pytest.mark.parametrize("lines", [60, 1])
 def test_a_message_is_bounded_wherever_it_comes_from(area, session, lines):
     """Of a lesson's file, a room or a table: sixty sentences, or one that names sixty fields."""
-    session.notify(
+    session.notifications.notify(
         "warning", ("\n" if lines > 1 else ", ").join(f"field{i} is not one of these at all" for i in range(60))
     )
-    assert area.sent[0].count("\n") <= TOLD and len(area.sent[0]) < TOLD * (LONGEST + 20)
+    assert area.sent[0].count("\n") <= MAX_SENTENCES and len(area.sent[0]) < MAX_SENTENCES * (MAX_LENGTH + 20)
     assert ("and 57 more." in area.sent[0]) == (lines > 1)
 
 
@@ -136,8 +138,8 @@ TURNED = "a\u202egpj.exe\u2066\x1b[31m\u200b\ufeff\u2028\x00\x85\ue000"
 @pytest.mark.parametrize("shown", [visible, str])
 def test_controls_of_a_text_are_written_out(area, session, shown, monkeypatch):
     """In a name, a value, a message and a notice. Fault: they are as they came."""
-    monkeypatch.setattr("sgmcmc_lab.app.page.session.visible", shown)
-    session.notify("warning", f"{TURNED} = 1.")
+    monkeypatch.setattr("sgmcmc_lab.app.page.notifications.visible", shown)
+    session.notifications.notify("warning", f"{TURNED} = 1.")
     controls = [one for one in area.sent[0] if one in TURNED[1:] and not one.isprintable()]
     assert bool(controls) == (shown is str)
     seen = visible(TURNED)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from bokeh.document import Document
 
-from sgmcmc_lab.app.page.pointer_events import Touch
-from sgmcmc_lab.app.page.session import Session, rounded
+from sgmcmc_lab.app.page.pointer_events import PointerEvents, Touch, rounded
 from sgmcmc_lab.app.server.message_filter import passed_on
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS
@@ -79,14 +78,12 @@ def test_beside_the_picture_nothing_is_put(key, target, sampler, point):
     assert view.start_at(far, before) is None
 
 
-class Asked(Session):
-    """What of a page a click asks."""
+class Asked(PointerEvents):
+    """Clicks and drags in these views of a page."""
 
     def __init__(self, state, *views):
-        self.state, self.runner, self.notify = state, Mock(views=list(views)), Mock()
-
-    def question_first(self):
-        return self.state.place.waiting
+        self.runner, self.notify = Mock(views=list(views)), Mock()
+        super().__init__(state, lambda: self.runner.views, lambda: state.place.waiting, self.notify)
 
 
 def test_a_click_asks_the_state_alone():
