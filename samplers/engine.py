@@ -7,7 +7,7 @@ comes from one seeded generator, and the kernels consume it in the order of the 
 import copy
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -152,11 +152,13 @@ class Run:
     divergence: Divergence | None = None
     changes: list[Change] = field(default_factory=list)
     """The changes made so far; with the spec they reproduce the run."""
+    early: InitVar[Target | None] = None
+    """The target with rough answers, until :meth:`know` brings the exact ones."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, early: Target | None) -> None:
         spec = self.spec
         jit.prepare(functions(spec))
-        self._aim(spec.target)
+        self._aim(spec.target, early)
         self.sampler = spec.make_sampler()
         self._touched_before, self._gradients_before, self._counted = 0.0, 0.0, 0
         self._gradients_per_step, self._data_per_gradient, self._priced_from = 0.0, 0.0, 0
@@ -182,10 +184,10 @@ class Run:
         self._refuse()
         self._look_at_start()
 
-    def _aim(self, choice: Choice) -> None:
+    def _aim(self, choice: Choice, early: Target | None = None) -> None:
         """Take this target, with statistics of its own."""
         self._aimed = choice
-        self.target = make_target(choice)
+        self.target = early or make_target(choice)
         self.sampled, self.whitening = self.target.sampled, self.target.whitening
         self.data = self.target.data()
         self.target_params = self.sampled.packed()
@@ -315,6 +317,11 @@ class Run:
             shown = ", ".join(f"{x:g}" for x in self.position[0, :4]) + ", …" * (self.target.dim > 4)
             message = f"U is {energy} at the start ({shown}) of {self.target.title}, where it must be finite. Choose another start."
             self.divergence = Divergence(0, message)
+
+    def know(self, target: Target) -> None:
+        """Hold what was counted against the exact answers of this target, whose histograms have the same bins."""
+        self.target = target
+        self.statistics.columns = target.columns
 
     def restart_statistics(self) -> None:
         """Forget the statistics, not the chain: what came before was burn-in."""

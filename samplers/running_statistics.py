@@ -385,7 +385,7 @@ class Statistics:
         return out
 
     def raw_moment(self, k: int, power: int) -> float:
-        """E zᵖ of z = (value − exact mean)/(exact standard deviation), over all draws."""
+        """E zᵖ of z = (value − centre)/scale, of its scales, over all draws."""
         jit.prepare([raw_moment])
         return raw_moment(self.sums.powers, self.n_steps, k, power)
 

@@ -5,10 +5,10 @@ import logging
 import time
 from collections.abc import Callable
 from html import escape
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sgmcmc_lab.app.live.fair_executor import Pool, ProcessorShare
-from sgmcmc_lab.app.live.lanes import Lanes, Progress, prepare, scene_of
+from sgmcmc_lab.app.live.lanes import DensityLanes, Lanes, Progress, prepare, scene_of
 from sgmcmc_lab.app.live.loop import POOL, SLOW, Live, LiveScreen
 from sgmcmc_lab.app.page.step_player import Walk
 from sgmcmc_lab.app.page.upload import Upload
@@ -16,7 +16,9 @@ from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.base import Frame, View
 from sgmcmc_lab.samplers import Change, Experiment
+from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.files import EndedError
 from sgmcmc_lab.samplers.models.run import needed
 from sgmcmc_lab.samplers.parameters import SpecError
 
@@ -27,8 +29,11 @@ PATIENT_SECONDS = 0.1
 LONG_SECONDS = 1.0
 """A step that has run for so long is spoken of, and nobody has to wait for its end."""
 LONG = "A step of this experiment takes {}. Fewer chains, less data or fewer gradients in a step make it shorter; these, another target and Reset take effect at once."
+EARLY_SECONDS = 0.7
+"""Where exact answers take longer, the chains begin beside rough ones."""
 LIGHT = 1000
 """So many chains of a density begin within a millisecond or two."""
+ROUGH = "Until it is there, the pictures show that of a few draws, and no claim is judged."
 _LOADER = Pool(2, "loader")
 _FINDER = Pool(2, "finder")
 """Where exact answers are still to be found, which takes many seconds: no other page waits for it."""
@@ -48,6 +53,31 @@ class Screen(LiveScreen, Protocol):
 
     def show_facts(self, facts: dict[str, str]) -> None:
         """An experiment was opened: say what its data are."""
+
+
+class Search(NamedTuple):
+    """The exact answers of a target, while a thread computes them."""
+
+    target: Choice
+    progress: Progress
+    job: asyncio.Future[None]
+    began: float
+
+    @classmethod
+    def of(cls, experiment: Experiment, share: ProcessorShare) -> "Search":
+        """Begin to compute them."""
+        progress = Progress()
+
+        def find() -> None:
+            target = experiment.make_target()
+            target.prepare(progress.tell)
+            # Made of the answers, and not on the event loop.
+            _ = target.columns
+
+        job = asyncio.get_running_loop().run_in_executor(_FINDER.of(share), find)
+        # Nobody may be there to hear of an error any more.
+        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return cls(experiment.target, progress, job, time.perf_counter())
 
 
 class Runner(Live):
@@ -81,6 +111,8 @@ class Runner(Live):
         """Where a step takes seconds: the call that makes the next one."""
         self._engine = asyncio.Lock()
         self._said_long = False
+        self._search: Search | None = None
+        self._search_ends: asyncio.Task[None] | None = None
         self._moving, self._slowly, self._loading, self._finding = (ProcessorShare() for _ in range(4))
         state.param.watch(self._on_experiment, "experiment")
         state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
@@ -103,6 +135,13 @@ class Runner(Live):
     def ended(self) -> bool:
         """Whether no lane can make another step."""
         return self.lanes is not None and not self.lanes.moving
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        finally:
+            if self._search_ends is not None:
+                self._search_ends.cancel()
 
     def cancel(self) -> None:
         """Give up what is being made ready; what ran before it comes back."""
@@ -203,6 +242,8 @@ class Runner(Live):
         self.screen.clear_divergence()
         self.screen.show_problem("")
         self.screen.show_facts(lanes.facts())
+        if isinstance(lanes, DensityLanes) and lanes.early and self._search is not None:
+            self._search_ends = asyncio.create_task(self._end_search(self._search, lanes))
         # The views may hold curves of the lanes that were there before.
         self._rebuild |= self._drew or self._wanted() != self._built
         if not self._rebuild:
@@ -216,8 +257,12 @@ class Runner(Live):
         known = experiment.of_model or experiment.make_target().ready
         if known and _is_light(experiment):
             return prepare(progress, experiment, upload)
-        pool = _LOADER.of(self._loading) if known else _FINDER.of(self._finding)
-        job = asyncio.get_running_loop().run_in_executor(pool, prepare, progress, experiment, upload)
+        job: asyncio.Future[Lanes]
+        if known:
+            job = asyncio.get_running_loop().run_in_executor(_LOADER.of(self._loading), prepare, progress, experiment, upload)  # fmt: skip
+        else:
+            search = self._search_for(experiment)
+            progress, job = search.progress, asyncio.ensure_future(self._unknown(search, experiment))
         # Nobody may be there to hear of an error any more.
         job.add_done_callback(lambda done: done.cancelled() or done.exception())
         told = False
@@ -225,7 +270,7 @@ class Runner(Live):
             while not job.done():
                 await asyncio.wait({job}, timeout=PATIENT_SECONDS)
                 if self._cancelled.is_set() or self._restart:
-                    progress.cancelled = True
+                    progress.cancelled = known or not self._searched
                     return None
                 if not job.done() and (passed := time.perf_counter() - began) > 3 * PATIENT_SECONDS:
                     told = True
@@ -235,6 +280,60 @@ class Runner(Live):
             if told:
                 self.screen.show_work("", None)
         return job.result()
+
+    def _search_for(self, experiment: Experiment) -> Search:
+        """The search for its exact answers, which goes on where the page begins again on the same target."""
+        search = self._search
+        if search is None or search.target != experiment.target or search.job.done() or search.progress.cancelled:
+            if search is not None:
+                search.progress.cancelled = True
+            search = self._search = Search.of(experiment, self._finding)
+        return search
+
+    @property
+    def _searched(self) -> bool:
+        """Whether the page still waits for the answers that are being computed."""
+        search = self._search
+        return search is not None and not self._cancelled.is_set() and search.target == self.state.experiment.target
+
+    async def _unknown(self, search: Search, experiment: Experiment) -> Lanes:
+        """The lanes on a target whose exact answers are being computed: after a moment, beside rough ones."""
+        loop, lanes = asyncio.get_running_loop(), None
+        await asyncio.wait({search.job}, timeout=EARLY_SECONDS)
+        if not search.job.done():
+            lanes = await loop.run_in_executor(_LOADER.of(self._loading), DensityLanes.prepare_early, experiment)
+        if lanes is None:
+            await asyncio.shield(search.job)
+            lanes = await loop.run_in_executor(_LOADER.of(self._loading), DensityLanes.prepare, search.progress, experiment)  # fmt: skip
+        return lanes
+
+    async def _end_search(self, search: Search, lanes: DensityLanes) -> None:
+        """Tell how far the exact answers are while the lanes move, and give them to the lanes in the end."""
+        try:
+            while not search.job.done():
+                await asyncio.wait({search.job}, timeout=PATIENT_SECONDS)
+                if self.lanes is not lanes or not self._searched:
+                    search.progress.cancelled = not self._searched
+                    return
+                if not search.job.done():
+                    passed = time.perf_counter() - search.began
+                    what = f"{search.progress.what}: {passed:.0f} s so far. {ROUGH}"
+                    self.screen.show_work(what, search.progress.share)
+        finally:
+            self.screen.show_work("", None)
+        try:
+            search.job.result()
+        except EndedError:
+            return
+        except SpecError as error:
+            self.screen.show_problem(str(error))
+            return
+        async with self._engine:
+            if self.lanes is not lanes:
+                return
+            lanes.know()
+        self.screen.show_facts(lanes.facts())
+        self._ask(rebuild=True)
 
     def _give_way(self, message: str) -> None:
         """Go back to what ran before the experiment that could not be opened."""
@@ -415,7 +514,9 @@ class Runner(Live):
         except TimeoutError:
             return []
         try:
-            said = [item for view in views for item in view.texts(now)] + (self.checks() if self.checks else [])
+            said = [item for view in views for item in view.texts(now)] + (
+                self.checks() if self.checks and not lanes.early else []
+            )
             return said + ([(self.doubts.id, escape(lanes.doubts(self.state)))] if self.doubts is not None else [])
         finally:
             loop.call_soon_threadsafe(self._engine.release)
@@ -437,7 +538,7 @@ def _structure(experiment: Experiment) -> tuple[Any, ...]:
 
 def _succeeds(new: Experiment, old: Experiment) -> bool:
     """Whether chains on the old target can go on on the new one."""
-    if old.of_model or new.of_model:
+    if old.of_model or new.of_model or old.target == new.target:
         return old.target == new.target
     # Exact answers that are still to be found are waited for as at the start.
     return new.make_target().ready and new.make_target().succeeds(old.make_target())

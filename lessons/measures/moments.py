@@ -13,10 +13,10 @@ from sgmcmc_lab.samplers.targets.base import Array, Target
 def central_powers(lane: Evidence | ModelRun, k: int, centre: float) -> Array:
     """The mean of (x − centre)ᵖ, p = 0…4, in every chain: (5, chains)."""
     statistics = lane.statistics
-    column = statistics.columns[k]
-    scale = np.sqrt(column.variance)
+    middle, per_scale = statistics.sums.scales[k, 3:]
+    scale = 1 / per_scale
     z = np.vstack([np.ones(statistics.n_chains), statistics.sums.powers[k].T / max(statistics.n_steps, 1)])
-    shift = (column.mean - centre) / scale
+    shift = (middle - centre) / scale
     return np.array([scale**p * sum(comb(p, q) * shift ** (p - q) * z[q] for q in range(p + 1)) for p in range(5)])
 
 

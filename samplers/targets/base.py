@@ -339,6 +339,13 @@ class Target(param.ParameterizedABC):
         Whoever needs them earlier waits for them. What ``tell`` raises gives them up.
         """
 
+    def early(self) -> "Target | None":
+        """The same distribution with rough answers, which take a second, for the time in which :meth:`prepare` runs.
+
+        None where there are none.
+        """
+        return None
+
     @property
     def uncertainty(self) -> float:
         """How far the marginal CDFs may be off, as a KS distance; 0 where they are exact."""
@@ -476,7 +483,8 @@ class Target(param.ParameterizedABC):
 
     def values(self, theta: Array) -> Array:
         """The columns (..., columns) of draws θ (..., dim)."""
-        flat = np.ascontiguousarray(theta.reshape(-1, 1, self.dim))
+        # A compiled function takes no view that may not be written.
+        flat = np.array(theta.reshape(-1, 1, self.dim), dtype=np.float64, order="C")
         out = np.empty((self.n_columns, 1, len(flat)))
         jit.prepare([self.observe])
         self.observe(flat, len(flat), out)

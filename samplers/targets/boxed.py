@@ -204,9 +204,9 @@ class Boxed(Climbed):
         """Of the coordinates, in sentences."""
         return self.column_names
 
-    def _found(self, tell: Tell) -> Reference:
-        self._grid = self._quadrature(tell) if self.dim <= FEW else None
-        return super()._found(tell) if self._grid is None else self._from_grid(self._grid)
+    def _found(self, tell: Tell, rough: bool = False) -> Reference:
+        self._grid = self._quadrature(tell) if self.dim <= FEW and not rough else None
+        return super()._found(tell, rough) if self._grid is None else self._from_grid(self._grid)
 
     def _bases(self) -> list[Basis]:
         """Coordinates of boxes, in which each θ_i is once an axis."""

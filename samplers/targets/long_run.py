@@ -5,8 +5,9 @@ length.
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numba import types
@@ -32,6 +33,9 @@ MAX_WARM_UP = 5 * 10**10
 """Numbers of data that the gradients of a warm-up may look at: where its steps must be so short is no exact answer."""
 _WARM_UP = 200
 """Steps of a chain at each step size that is tried, not kept."""
+_EARLY_DRAWS, _EARLY_NUMBERS, _EARLY_WARM_UP = 400, 2 * 10**7, 25
+"""The least draws of the run with rough answers, which a page waits for; more where they look at no more numbers; and
+steps of a chain at each step size that is tried."""
 _HALVINGS = 60
 """Times that a chain's start is moved half of its way to the mode, at most."""
 _TIME = np.pi / 2
@@ -137,6 +141,7 @@ class LongRun(Target):
     exact_law = False
     _making = threading.Lock()
     """Of two pages that ask for the same answers at once the second one waits for the first one's."""
+    _early: "Self | None" = None
 
     @cached_property
     def _peak(self) -> tuple[Array, Array]:
@@ -166,7 +171,7 @@ class LongRun(Target):
         """What a gradient costs: how many numbers of data it looks at."""
         return max(len(self.data()), 1) * self.dim
 
-    def _found(self, tell: Tell) -> Reference:
+    def _found(self, tell: Tell, rough: bool = False) -> Reference:
         jit.prepare([hmc, self.potential, self.gradient])
         factor = inverse_factor(self.curvature)
         rng, params = Generator(SFC64(1)), self.without_draws()
@@ -188,23 +193,26 @@ class LongRun(Target):
             )
             return kept.transpose(1, 0, 2), accepted / (n * CHAINS)
 
+        warm_up, part = (_EARLY_WARM_UP, _EARLY_DRAWS // CHAINS) if rough else (_WARM_UP, _FIRST_DRAWS // 4)
         tell("The exact answer by a long run: finding its step size", None)
         step_size = self.dim**-0.25
-        go_on(_WARM_UP, step_size / 4)
+        go_on(warm_up, step_size / 4)
         # Shorter until most paths are accepted: longer steps cost less, but for the draws that are refused.
-        while go_on(_WARM_UP, step_size)[1] < 0.8:
+        while go_on(warm_up, step_size)[1] < 0.8:
             step_size /= 1.4
             tell("The exact answer by a long run: finding its step size", None)
         parts: list[Array] = []
         each = (max(round(_TIME / step_size), 1) + 1) * self.gradient_work
-        most = min(MAX_DRAWS, max(MAX_NUMBERS // each, 4 * _FIRST_DRAWS))
+        least, numbers = (_EARLY_DRAWS, _EARLY_NUMBERS) if rough else (4 * _FIRST_DRAWS, MAX_NUMBERS)
+        most = max(numbers // each, least)
+        most = min(most, 4 * _FIRST_DRAWS if rough else MAX_DRAWS)
         made, n, found = 0, _FIRST_DRAWS, None
         while found is None or ((found.ess < ESS or found.rhat > RHAT) and made < most):
-            for _ in range(0, min(n, (most - made) // CHAINS), _FIRST_DRAWS // 4):
+            for _ in range(0, min(n, (most - made) // CHAINS), part):
                 share = min((found.ess / ESS) if found else 0.0, 1.0)
                 tell(f"The exact answer by a long run: {made:,} draws", share)
-                parts.append(go_on(_FIRST_DRAWS // 4, step_size)[0])
-                made += CHAINS * _FIRST_DRAWS // 4
+                parts.append(go_on(part, step_size)[0])
+                made += CHAINS * part
             draws = np.concatenate(parts, axis=1)
             found, n = Reference.of(draws, self.values(draws)), made // CHAINS
         return found
@@ -212,7 +220,9 @@ class LongRun(Target):
     @property
     def reference(self) -> Reference:
         """The long run, which is made where it is not there."""
-        self.prepare(lambda what, share: None)
+        # Rough answers do not wait for the run that finds the exact ones.
+        if not self.ready:
+            self.prepare(lambda what, share: None)
         return self._reference
 
     @property
@@ -223,6 +233,28 @@ class LongRun(Target):
         with self._making:
             if not self.ready:
                 self._reference = self._found(tell)
+
+    def early(self) -> "Self":
+        if self._early is None:
+            found = self._copy("_reference", "_packed", "columns", "sampled")
+            found._reference = found._found(lambda what, share: None, rough=True)
+            self._early = found
+        return self._early
+
+    def counted_like(self, early: Target) -> "Self":
+        """The same, with histograms of the same bins as the early one's: what was counted in them goes on."""
+        other = self._copy()
+        other.__dict__["columns"] = tuple(
+            replace(exact, low=rough.low, high=rough.high, shown=rough.shown)
+            for exact, rough in zip(self.columns, early.columns, strict=True)
+        )
+        return other
+
+    def _copy(self, *without: str) -> "Self":
+        """All that is known of it but these. A copy by Param would set what has been computed, which no one may."""
+        other = object.__new__(type(self))
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if name not in without})
+        return other
 
     @property
     def uncertainty(self) -> float:

@@ -245,18 +245,18 @@ class TypedPosterior(OfTable, Boxed):
                 within |= m.names | t.names
         return found
 
-    def _run_or_grid(self, tell: Tell) -> Reference:
+    def _run_or_grid(self, tell: Tell, rough: bool) -> Reference:
         """Where the mass is not around a highest point: a long run in the coordinates of :class:`NotCentred`."""
         if not self._has_mode and self.hierarchy and self.dim > FEW:
             try:
                 other = NotCentred(**{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}, curve="", coordinates=TYPED)  # fmt: skip
-                draws = other.centred(other._found(tell).draws)
+                draws = other.centred(other._found(tell, rough).draws)
             except SpecError:
                 # Too large there, or without a value where all of them are 0.
-                return super()._found(tell)
+                return super()._found(tell, rough)
             self._grid, self._run_in = None, other
             return Reference.of(draws, self.values(draws))
-        return super()._found(tell)
+        return super()._found(tell, rough)
 
     _run_in: "NotCentred | None" = None
     """Whose long run the exact answers are of, where it is not one of these coordinates."""
@@ -284,8 +284,8 @@ class TypedPosterior(OfTable, Boxed):
             raise SpecError(f"target.{field}", text, self.unbounded_at(at))
         return out
 
-    def _found(self, tell: Tell) -> Reference:
-        found = self._run_or_grid(tell)
+    def _found(self, tell: Tell, rough: bool = False) -> Reference:
+        found = self._run_or_grid(tell, rough)
         # A chain that has come to an infinite density stays there.
         self._energies(np.ascontiguousarray(found.draws[:, -1]))
         return found
@@ -575,8 +575,8 @@ class NotCentred(TypedPosterior):
     def log_row(self) -> Expression:
         return super().log_row.substitute(self._centred)
 
-    def _found(self, tell: Tell) -> Reference:
-        return Boxed._found(self, tell)
+    def _found(self, tell: Tell, rough: bool = False) -> Reference:
+        return Boxed._found(self, tell, rough)
 
     def centred(self, z: Array) -> Array:
         """θ (..., dim) of the coordinates here."""

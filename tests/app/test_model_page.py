@@ -21,8 +21,8 @@ import pytest
 
 import sgmcmc_lab.app.live.lanes.models as running
 from sgmcmc_lab.app import link
-from sgmcmc_lab.app.live import loop
-from sgmcmc_lab.app.live.lanes import Progress, prepare
+from sgmcmc_lab.app.live import loop, runner
+from sgmcmc_lab.app.live.lanes import DensityLanes, Progress, prepare
 from sgmcmc_lab.app.live.runner import Runner, Screen
 from sgmcmc_lab.app.page.controls import Controls, sentence
 from sgmcmc_lab.app.page.export import ExportMenu
@@ -30,8 +30,9 @@ from sgmcmc_lab.app.page.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS
 from sgmcmc_lab.app.state import AppState, default_views
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.base import BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES
-from sgmcmc_lab.samplers import Change, Experiment
+from sgmcmc_lab.samplers import Change, Experiment, spec
 from sgmcmc_lab.samplers.cli import main
+from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.files import EndedError
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, max_lanes, samplers_of
@@ -44,6 +45,7 @@ from sgmcmc_lab.samplers.reader import MAX_CHANGES
 from sgmcmc_lab.samplers.settings import ANY_TARGET
 from sgmcmc_lab.samplers.targets import own
 from sgmcmc_lab.samplers.targets.logistic_tumours import TumoursLogistic
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 CORPUS = "?target=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
 BARS = f"{CORPUS}&lane=collapsed_gibbs&lane=lda_scir"
@@ -677,6 +679,7 @@ def test_no_page_waits_for_the_exact_law_of_another(monkeypatch):
         raise SpecError("target", self.key, "nothing was found")
 
     monkeypatch.setattr(TumoursLogistic, "prepare", found)
+    monkeypatch.setattr(runner, "EARLY_SECONDS", 60.0)
 
     async def open_all():
         slow = [Stage(f"target=logistic_tumours(items:{n})&lane=sgld") for n in (51, 52)]
@@ -698,6 +701,122 @@ def test_no_page_waits_for_the_exact_law_of_another(monkeypatch):
     assert quick.runner.lanes.runs[0].steps > 0
     for stage in slow:
         stage.screen.show_problem.assert_called_with("target = 'logistic_tumours': nothing was found.")
+
+
+class SlowAnswer:
+    """Exact answers of typed posteriors that are there when the test wants, and the order in which things happen."""
+
+    def __init__(self, monkeypatch, early=DensityLanes.prepare_early):
+        self.happened, self.open, real = [], threading.Event(), TypedPosterior.prepare
+        # Another test may have asked for the same posterior.
+        spec._shared.cache_clear()
+        monkeypatch.setattr(runner, "EARLY_SECONDS", 0.0)
+
+        def prepare(target, tell):
+            self.happened.append("search")
+            while not self.open.wait(0.01):
+                tell("A long run", 0.5)
+            real(target, tell)
+            self.happened.append("answer")
+
+        def begin(experiment):
+            lanes = early(experiment)
+            # A page that does not begin early waits for the answer.
+            if lanes is None:
+                self.open.set()
+            return lanes
+
+        monkeypatch.setattr(TypedPosterior, "prepare", prepare)
+        monkeypatch.setattr(DensityLanes, "prepare_early", begin)
+
+    async def begun(self):
+        stage = Stage("target=posterior&lane=sgld&views=marginal,ks,state,trace&play=1")
+        stage.state.set_target_param("table", "schools")
+        await stage.ready()
+        await stage.frames(3)
+        self.happened.append("frame")
+        return stage
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_chains_move_before_the_exact_answer_is_there(monkeypatch, fault):
+    """Fails where the first frame waits for the long run. Planted fault: a page that cannot begin early."""
+    answer = SlowAnswer(monkeypatch, (lambda experiment: None) if fault else DensityLanes.prepare_early)
+
+    async def live():
+        stage = await answer.begun()
+        if not fault:
+            lanes = stage.runner.lanes
+            assert lanes.early
+            assert lanes.runs[0].steps > 0
+            assert [view.key for view in stage.runner.views] == stage.state.shown_views(), "all pictures are there"
+            stage.runner.checks = Mock(return_value=[])
+            await stage.runner._slow_turn(1)
+            stage.runner.checks.assert_not_called()
+            while not stage.screen.show_work.called:
+                await asyncio.sleep(0.01)
+            assert "no claim is judged" in stage.screen.show_work.call_args.args[0]
+            answer.open.set()
+            await stage.runner._search_ends
+            assert stage.runner.lanes is lanes, "the chains go on"
+            assert not lanes.early
+            before = stage.runner.views
+            await stage.runner._lay_out()
+            assert stage.runner.views[0] is not before[0]
+            await stage.frames(2)
+            await stage.runner._slow_turn(1)
+            stage.runner.checks.assert_called_once()
+            assert stage.screen.show_work.call_args.args == ("", None)
+        return stage
+
+    stage = asyncio.run(live())
+    assert (answer.happened.index("frame") < answer.happened.index("answer")) is not fault
+    (run,) = stage.runner.lanes.runs
+    assert run.target.uncertainty < 0.03, "the answers are the exact ones now"
+    assert np.isfinite(ks.mean_distance(run.statistics, run.target))
+
+
+def test_reset_and_a_slider_do_not_begin_the_long_run_again(monkeypatch):
+    answer = SlowAnswer(monkeypatch)
+
+    async def live():
+        stage = await answer.begun()
+        first = stage.runner.lanes
+        stage.state.set_lane_param(0, "sampler", "step_size", 0.03)
+        assert not stage.runner._restart, "the chains go on with another step"
+        await stage.frames()
+        await stage.runner._begin()
+        assert stage.runner.lanes is not first
+        assert stage.runner.lanes.early
+        answer.open.set()
+        await stage.runner._search_ends
+        assert not stage.runner.lanes.early
+        assert first.early
+
+    asyncio.run(live())
+    assert answer.happened.count("search") == 1
+
+
+def test_a_long_run_that_is_cancelled_leaves_the_chains(monkeypatch):
+    answer = SlowAnswer(monkeypatch)
+
+    async def live():
+        stage = await answer.begun()
+        lanes = stage.runner.lanes
+        stage.runner.cancel()
+        await stage.runner._search_ends
+        await stage.frames()
+        assert stage.runner.lanes is lanes
+        assert stage.screen.show_work.call_args.args == ("", None)
+        with pytest.raises(EndedError):
+            await stage.runner._search.job
+        # Another beginning looks for it anew.
+        answer.open.set()
+        await stage.runner._begin()
+        await stage.runner._search.job
+
+    asyncio.run(live())
+    assert answer.happened == ["search", "frame", "search", "answer"]
 
 
 def test_a_page_that_nobody_sees_or_that_is_paused_computes_nothing():

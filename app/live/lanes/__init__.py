@@ -25,6 +25,6 @@ def prepare(progress: Progress, experiment: Experiment, upload: Upload | None) -
 def scene_of(state: AppState, lanes: Lanes | None) -> Any:
     """What the views of a page are built for; None while its data or its exact answers are still to be had."""
     if not state.experiment.of_model:
-        return DensityLanes.scene(state)
+        return DensityLanes.scene(state, lanes)
     there = isinstance(lanes, ModelLanes) and lanes.experiment.target == state.experiment.target
     return lanes.scene(state) if there else None

@@ -87,6 +87,8 @@ class Lanes(ABC):
     """Of each lane its :class:`Record`."""
     heavy: bool
     """Whether the arrays of a frame take so long that a thread computes them."""
+    early = False
+    """Whether the answers of their target are rough, for the exact ones are still being computed."""
     given_up = False
     """Whether nobody waits for the end of their move any more, which comes as soon as it can."""
 

@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from typing import Any
 
 from sgmcmc_lab.app.live.lanes.base import WORK_SECONDS, Lanes, Progress, Record
 from sgmcmc_lab.app.live.loop import recent_rate, with_rates
@@ -14,6 +15,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import agreement, divergence, ks
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.base import KEPT
+from sgmcmc_lab.samplers.kernels.exact import Exact
 from sgmcmc_lab.samplers.models.run import needed
 from sgmcmc_lab.samplers.targets.base import SIMPLEX, Target
 
@@ -66,9 +68,11 @@ class LaneRecord(Record):
 class DensityLanes(Lanes):
     """Kernels side by side; all make the same number of steps."""
 
-    def __init__(self, experiment: Experiment):
+    def __init__(self, experiment: Experiment, early: Target | None = None):
         super().__init__(experiment)
-        self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
+        self.early = early is not None
+        self._begun_early = self.early
+        self.records = [LaneRecord(Run(spec, early=early)) for spec in experiment.runs()]
         numbers = sum(record.run.spec.n_chains * record.run.target.dim for record in self.records)
         self.heavy = numbers >= HEAVY
         self._guess()
@@ -94,10 +98,35 @@ class DensityLanes(Lanes):
         jit.prepare([*needed(experiment), *jit.readings()], progress.compiling)
         return cls(experiment)
 
+    @classmethod
+    def prepare_early(cls, experiment: Experiment) -> "DensityLanes | None":
+        """The lanes before the target is known, beside rough answers for it; None where there are none.
+
+        A lane of exact draws has nothing to begin with.
+        """
+        if any(lane.sampler.key == Exact.key for lane in experiment.lanes):
+            return None
+        jit.prepare([*needed(experiment), *jit.readings()])
+        early = experiment.make_target().early()
+        return None if early is None else cls(experiment, early)
+
+    def know(self) -> None:
+        """The target is known now: what was counted so far is held against its exact answers."""
+        exact: Any = self.experiment.make_target()
+        known = exact.counted_like(self.runs[0].target)
+        for record in self.records:
+            for run in filter(None, (record.run, record.whole)):
+                run.know(known)
+            # Its distances were those from the rough answers.
+            record.curve.clear()
+        self.early = False
+
     @staticmethod
-    def scene(state: AppState) -> Scene | None:
+    def scene(state: AppState, lanes: Any = None) -> Scene | None:
         """What views are built for: they show the target before anything moves. None while that is not known."""
         target = state.experiment.make_target()
+        if isinstance(lanes, DensityLanes) and lanes._begun_early and lanes.experiment.target == state.experiment.target:  # fmt: skip
+            target = lanes.runs[0].target
         if not target.ready:
             return None
         return Scene(
@@ -172,7 +201,7 @@ class DensityLanes(Lanes):
 
     def doubts(self, state: AppState) -> str:
         # A lesson's step asks what it shows.
-        if state.place.restricted:
+        if state.place.restricted or self.early:
             return ""
         said = [agreement.doubt(run) for run in self.runs]
         several = len(said) > 1
