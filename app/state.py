@@ -133,8 +133,10 @@ class AppState(param.Parameterized):
         return [key for key in fitting(self.experiment) if key not in self.hidden]
 
     def shown_views(self) -> list[str]:
-        """The views on the page, in the order of the menu."""
-        return [key for key in self.fitting_views() if key in self.views]
+        """The views on the page: those of a lesson's step in the order in which it names them, then in the menu's."""
+        named = self.place.step.views if self.place.step is not None else ()
+        shown = [key for key in self.fitting_views() if key in self.views]
+        return sorted(shown, key=lambda key: named.index(key) if key in named else len(named))
 
     def offered_views(self) -> list[str]:
         """The views in the menu: in a lesson those of its step, until the person asks for everything."""

@@ -50,6 +50,8 @@ _COMPONENTS = {
     # The page's title is its first heading, and what only keeps a place free is none.
     "MuiTypography": {"defaultProps": {"variantMapping": {"h3": "h1", "h5": "div"}}},
 }
+_DARK = "html:root { background-color: var(--mui-palette-background-default, #121212); }"
+"""The page's own colour, before its scripts have set the variable."""
 PHONE = "@media (max-width: 599px)"
 ICON = {"fontSize": 0, "minWidth": 36, "height": 36, "& .MuiButton-startIcon": {"margin": 0}, "& .MuiButton-startIcon *": {"fontSize": "20px !important"}}  # fmt: skip
 """A button without its words, which name it all the same."""
@@ -85,6 +87,7 @@ class Frame:
             busy_indicator=None,
             theme_config={"components": _COMPONENTS},
             sx=self._sx(),
+            raw_css=[first_colour(state)],
         )
         with param.edit_constant(self.page):
             # Panel's count of what is going on would walk every model of the page, twice for every event. Another
@@ -160,3 +163,10 @@ def header_button(
     )
     button.on_click(lambda _: action())
     return button
+
+
+def first_colour(state: AppState) -> str:
+    """The style by which a dark page is dark from its first byte on."""
+    if state.follows_device:
+        return f"@media (prefers-color-scheme: dark) {{ {_DARK} }}"
+    return _DARK if state.dark else ""

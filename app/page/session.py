@@ -337,10 +337,6 @@ class Session:
     def look(self, views: Sequence[Any]) -> dict[str, Any]:
         """The cards of the views, of which the first is larger; the classes of their grid, and its colours."""
         cards: list[Any] = []
-        step = self.state.place.step
-        # On a phone one picture is seen at a time: of a lesson's step that which its author named first.
-        named = [*step.views] if step is not None else []
-        ranks = [named.index(view.key) if view.key in named else len(named) + i for i, view in enumerate(views)]
         for i, view in enumerate(views):
             # Beside a lesson's text there is room for two large ones.
             few = len(views) <= 2 and self.state.place.restricted
@@ -352,8 +348,8 @@ class Session:
             below = sum(one.height for one in getattr(view.figure, "children", []) if isinstance(one, Div))
             click = f"; {view.click}" if CLICK in view.gestures and self.state.shows("start") else ""
             cards.append({
-                "key": f"{view.key} {view.scene.target.key}", "title": view.title, "hint": f"{view.hint}{click}", "help": view.help, "classes": [*["wide"] * wide, *["tall"] * view.tall, *["leading"] * (ranks[i] == min(ranks))],
-                "style": f"--lines: {len(view.scene.lanes)}; --below: {below}px; --row: {row}; --rank: {ranks[i]}",
+                "key": f"{view.key} {view.scene.target.key}", "title": view.title, "hint": f"{view.hint}{click}", "help": view.help, "classes": [*["wide"] * wide, *["tall"] * view.tall, *["leading"] * (i == 0)],
+                "style": f"--lines: {len(view.scene.lanes)}; --below: {below}px; --row: {row}",
             })  # fmt: skip
         classes = [*["few"] * (len(views) <= FEW), *["large"] * self.state.present]
         colours = self.state.colours

@@ -768,3 +768,14 @@ def test_a_number_of_chains_that_nobody_chose_follows_the_samplers():
     state.set_chains(7)
     state.set_sampler(0, "svgd")
     assert state.experiment.n_chains == 7
+
+
+def test_figures_stand_in_the_order_in_which_a_step_names_them():
+    """Fails where they stand in the menu's. A view that the person adds comes last."""
+    state = AppState()
+    link.read_query(state, "?lesson=own&step=3")
+    step = state.place.step
+    assert state.shown_views() == [*step.views] == ["marginal", "state", "trace"]
+    assert state.fitting_views().index("state") < state.fitting_views().index("marginal")
+    state.views = [*state.views, "components"]
+    assert state.shown_views() == [*step.views, "components"]
