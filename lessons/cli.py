@@ -320,18 +320,28 @@ def _plain(x: float | None) -> float | str | None:
 
 
 def table(report: Mapping[str, Any]) -> str:
-    """The numbers of the papers beside ours, a row a claim that has one, and how many claims of each lesson passed."""
+    """The numbers of the papers beside ours, a row a claim that has one, and how many claims and checks of each lesson
+    passed.
+    """
     rows = ["| figure | claim | paper, or computed with its settings | ours | the claim allows | step | why they differ |", "|" + 7 * "---|"]  # fmt: skip
-    counts = ["| lesson | claims that passed |", "|---|---|"]
+    counts = ["| lesson | claims that passed | checks that passed |", "|---|---|---|"]
+    passed, total = Counter[str](), Counter[str]()
     for key, lesson in report.items():
-        claims = [(step["number"], claim) for step in lesson["steps"] for claim in step["claims"]]
-        counts.append(f"| {key} | {sum(claim['passed'] for _, claim in claims)} of {len(claims)} |")
-        for number, claim in claims:
-            if claim["paper"]:
-                rows.append(f"| {' | '.join(text.replace('|', '¦') for text in _row(claim, f'{key} {number}'))} |")
-    passed, n = (sum(int(line.split()[place]) for line in counts[2:]) for place in (3, 5))
+        cells = []
+        for what in ("claims", "checks"):
+            judged = [one["passed"] for step in lesson["steps"] for one in step[what]]
+            cells.append(f"{sum(judged)} of {len(judged)}")
+            passed[what] += sum(judged)
+            total[what] += len(judged)
+        counts.append(f"| {key} | {' | '.join(cells)} |")
+        for step in lesson["steps"]:
+            for claim in step["claims"]:
+                if claim["paper"]:
+                    row = _row(claim, f"{key} {step['number']}")
+                    rows.append(f"| {' | '.join(text.replace('|', '¦') for text in row)} |")
     which = [which_number(rows[2:]), ""] if len(rows) > 2 else []
-    return "\n".join([*which, *rows, "", f"{passed} of {n} claims in {len(report)} lessons passed.", "", *counts, ""])
+    held = " and ".join(f"{passed[what]} of {total[what]} {what}" for what in ("claims", "checks"))
+    return "\n".join([*which, *rows, "", f"{held} in {len(report)} lessons passed.", "", *counts, ""])
 
 
 def which_number(rows: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
 from html import escape
@@ -62,22 +63,29 @@ class Search(NamedTuple):
     progress: Progress
     job: asyncio.Future[None]
     began: float
+    go_on: threading.Event
+    """Cleared while rough answers are computed, for which somebody waits."""
 
     @classmethod
     def of(cls, experiment: Experiment, share: ProcessorShare) -> "Search":
         """Begin to compute them."""
-        progress = Progress()
+        progress, go_on = Progress(), threading.Event()
+        go_on.set()
+
+        def tell(what: str, share: float | None) -> None:
+            go_on.wait()
+            progress.tell(what, share)
 
         def find() -> None:
             target = experiment.make_target()
-            target.prepare(progress.tell)
+            target.prepare(tell)
             # Made of the answers, and not on the event loop.
             _ = target.columns
 
         job = asyncio.get_running_loop().run_in_executor(_FINDER.of(share), find)
         # Nobody may be there to hear of an error any more.
         job.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return cls(experiment.target, progress, job, time.perf_counter())
+        return cls(experiment.target, progress, job, time.perf_counter(), go_on)
 
 
 class Runner(Live):
@@ -301,7 +309,11 @@ class Runner(Live):
         loop, lanes = asyncio.get_running_loop(), None
         await asyncio.wait({search.job}, timeout=EARLY_SECONDS)
         if not search.job.done():
-            lanes = await loop.run_in_executor(_LOADER.of(self._loading), DensityLanes.prepare_early, experiment)
+            search.go_on.clear()
+            try:
+                lanes = await loop.run_in_executor(_LOADER.of(self._loading), DensityLanes.prepare_early, experiment)
+            finally:
+                search.go_on.set()
         if lanes is None:
             await asyncio.shield(search.job)
             lanes = await loop.run_in_executor(_LOADER.of(self._loading), DensityLanes.prepare, search.progress, experiment)  # fmt: skip

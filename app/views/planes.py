@@ -16,7 +16,7 @@ from bokeh.palettes import interp_palette
 from sgmcmc_lab.app.views.base import LINE, Array, Data, Feed, LaneFrame, Scene, View
 from sgmcmc_lab.app.views.marks import SIGNS
 from sgmcmc_lab.app.views.recipes import recipe_of
-from sgmcmc_lab.app.views.theme import LARGE, Theme, plot
+from sgmcmc_lab.app.views.theme import LARGE, Theme, comparable, even_scales, plot
 from sgmcmc_lab.samplers.compile.jit import Noise
 from sgmcmc_lab.samplers.expressions import ZERO
 from sgmcmc_lab.samplers.recipe.flow import SHOWN_MOMENTUM, Flow, effective
@@ -193,6 +193,9 @@ class Plane:
         p.yaxis.ticker = BasicTicker(desired_num_ticks=4, num_minor_ticks=0)
         if self.ndim == 2:
             p.grid.grid_line_color = None
+        # A momentum has another unit than a place.
+        if self.ndim == 2 and layout.dim == 2 and comparable(self.x, self.y):
+            even_scales(p, self.x, self.y)
 
     def contours(self, scene: Scene) -> None:
         """Draw e^{−H} over what is there."""

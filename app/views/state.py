@@ -14,7 +14,7 @@ from sgmcmc_lab.app.views.drags import OF_A_MOUSE, take_drags
 from sgmcmc_lab.app.views.marks import SIGNS, share
 from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.steps import add_arrows, longer, rows
-from sgmcmc_lab.app.views.theme import FINE, even_scales, plot
+from sgmcmc_lab.app.views.theme import FINE, UNEVEN, comparable, even_scales, plot
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.live.description import smooth
@@ -27,8 +27,6 @@ PATH = 400
 SHOWN_CHAINS = 4
 GRID = 160
 """Cells a side of the density's picture."""
-UNEVEN = 4.0
-"""With one axis this many times as long as the other, equal scales would leave a line of the picture."""
 LEVELS = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the exact mass."""
 LONGEST = 0.2
@@ -73,7 +71,7 @@ class State(View):
         (x0, x1), (y0, y1) = (column.axis for column in target.columns)
         first, second = (column.name for column in target.columns)
         p = plot(colours, first, second, (x0, x1), (y0, y1))
-        if 1 / UNEVEN <= (x1 - x0) / (y1 - y0) <= UNEVEN:
+        if comparable((x0, x1), (y0, y1)):
             even_scales(p, (x0, x1), (y0, y1))
             self._margin = UNEVEN * max(x1 - x0, y1 - y0)
         x, y, density, picture = _picture(target)

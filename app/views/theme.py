@@ -151,6 +151,15 @@ def style_figure(p: Any, colours: Theme) -> None:
         )
 
 
+UNEVEN = 4.0
+"""With one axis this many times as long as the other, equal scales would leave a line of the picture."""
+
+
+def comparable(x_range: tuple[float, float], y_range: tuple[float, float]) -> bool:
+    """Whether a figure with equal scales shows both ranges well."""
+    return 1 / UNEVEN <= (x_range[1] - x_range[0]) / (y_range[1] - y_range[0]) <= UNEVEN
+
+
 def even_scales(p: figure, x_range: tuple[float, float], y_range: tuple[float, float]) -> None:
     """Give both axes of a figure the same scale, whatever its shape on the page."""
     p.match_aspect = True

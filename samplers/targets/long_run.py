@@ -31,11 +31,26 @@ _FIRST_DRAWS = 1000
 """A chain; twice as many each time that the run is not long enough yet."""
 MAX_WARM_UP = 5 * 10**10
 """Numbers of data that the gradients of a warm-up may look at: where its steps must be so short is no exact answer."""
-_WARM_UP = 200
-"""Steps of a chain at each step size that is tried, not kept."""
-_EARLY_DRAWS, _EARLY_NUMBERS, _EARLY_WARM_UP = 400, 2 * 10**7, 25
-"""The least draws of the run with rough answers, which a page waits for; more where they look at no more numbers; and
-steps of a chain at each step size that is tried."""
+
+
+class _Effort(NamedTuple):
+    """How long a run is."""
+
+    warm_up: int
+    """Steps of a chain at each step size that is tried, not kept."""
+    shrinks: float
+    """By what each of these is smaller than the one before."""
+    part: int
+    """Draws of a chain between two looks at who waits."""
+    least: int
+    most: int
+    """Draws of all chains: more than the least where their gradients look at no more than so many numbers of data."""
+    numbers: int
+
+
+_EXACT = _Effort(200, 1.4, _FIRST_DRAWS // 4, 4 * _FIRST_DRAWS, MAX_DRAWS, MAX_NUMBERS)
+_ROUGH = _Effort(20, 2.0, 100, 400, 4000, 2 * 10**7)
+"""A page waits for it."""
 _HALVINGS = 60
 """Times that a chain's start is moved half of its way to the mode, at most."""
 _TIME = np.pi / 2
@@ -173,6 +188,7 @@ class LongRun(Target):
 
     def _found(self, tell: Tell, rough: bool = False) -> Reference:
         jit.prepare([hmc, self.potential, self.gradient])
+        warm_up, shrinks, part, least, limit, numbers = _ROUGH if rough else _EXACT
         factor = inverse_factor(self.curvature)
         rng, params = Generator(SFC64(1)), self.without_draws()
         position, height = 2 * rng.standard_normal((CHAINS, self.dim)), np.full(CHAINS, np.inf)
@@ -185,7 +201,7 @@ class LongRun(Target):
 
         def go_on(n: int, step_size: float) -> tuple[Array, float]:
             leaps = max(round(_TIME / step_size), 1)
-            if CHAINS * _WARM_UP * (leaps + 1) * self.gradient_work > MAX_WARM_UP:
+            if CHAINS * warm_up * (leaps + 1) * self.gradient_work > MAX_WARM_UP:
                 raise SpecError("target", self.key, f"there is no exact answer: Hamiltonian Monte Carlo, which finds it, would need paths of {leaps:,} steps or more; a smoother density, or fewer data, are needed")  # fmt: skip
             kept = np.empty((n, CHAINS, self.dim))
             accepted = hmc(
@@ -193,19 +209,16 @@ class LongRun(Target):
             )
             return kept.transpose(1, 0, 2), accepted / (n * CHAINS)
 
-        warm_up, part = (_EARLY_WARM_UP, _EARLY_DRAWS // CHAINS) if rough else (_WARM_UP, _FIRST_DRAWS // 4)
         tell("The exact answer by a long run: finding its step size", None)
         step_size = self.dim**-0.25
         go_on(warm_up, step_size / 4)
         # Shorter until most paths are accepted: longer steps cost less, but for the draws that are refused.
         while go_on(warm_up, step_size)[1] < 0.8:
-            step_size /= 1.4
+            step_size /= shrinks
             tell("The exact answer by a long run: finding its step size", None)
         parts: list[Array] = []
         each = (max(round(_TIME / step_size), 1) + 1) * self.gradient_work
-        least, numbers = (_EARLY_DRAWS, _EARLY_NUMBERS) if rough else (4 * _FIRST_DRAWS, MAX_NUMBERS)
-        most = max(numbers // each, least)
-        most = min(most, 4 * _FIRST_DRAWS if rough else MAX_DRAWS)
+        most = min(limit, max(numbers // each, least))
         made, n, found = 0, _FIRST_DRAWS, None
         while found is None or ((found.ess < ESS or found.rhat > RHAT) and made < most):
             for _ in range(0, min(n, (most - made) // CHAINS), part):

@@ -443,8 +443,8 @@ def test_the_table_has_the_papers_numbers(folder, tmp_path):
     assert when.startswith(f"Measured at full length on {today}; ") and platform.python_version() in when
     assert rows[2].startswith("| Fig 1 ¦ a | The variance is 1. | 1.01 | ")
     assert rows[2].endswith(" | 1 ± 0.1 | right 1 | Chance. |")
-    assert rows[3] == "1 of 2 claims in 2 lessons passed."
-    assert rows[-2:] == ["| right | 1 of 1 |", "| wrong | 0 of 1 |"]
+    assert rows[3] == "1 of 2 claims and 0 of 0 checks in 2 lessons passed."
+    assert rows[-2:] == ["| right | 1 of 1 | 0 of 0 |", "| wrong | 0 of 1 | 0 of 0 |"]
     assert len({row.count("|") for row in rows[:3]}) == 1
 
 
@@ -476,7 +476,7 @@ def test_a_table_is_written_into_its_place(folder, tmp_path):
     assert main(["right", "--table", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     assert text.startswith(f"Before.\n\n{record.BEGIN}\n\nMeasured at full length")
-    assert text.endswith(f"| right | 1 of 1 |\n\n{record.END}\n\nAfter.\n") and "old" not in text
+    assert text.endswith(f"| right | 1 of 1 | 0 of 0 |\n\n{record.END}\n\nAfter.\n") and "old" not in text
 
 
 @pytest.mark.parametrize(

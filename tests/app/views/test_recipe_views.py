@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from bokeh.models import ContourRenderer
+from bokeh.models import ContourRenderer, Plot
 
 from sgmcmc_lab.app.live.lanes.densities import LaneRecord
 from sgmcmc_lab.app.live.runner import Runner
@@ -577,3 +577,12 @@ def test_the_most_that_a_curl_gives_is_half_the_trace_of_the_precision():
     q, gap = data["curve 0"]
     assert gap[np.abs(q).argmin()] == pytest.approx(np.linalg.eigvalsh(a).min(), rel=0.05)
     assert gap.max() == pytest.approx(np.trace(a) / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("key", ["stationarity", "written"])
+@pytest.mark.parametrize(("target", "layout", "even"), [("correlated_gaussian", "theta", True), ("double_well", "theta_r", False)])  # fmt: skip
+def test_a_plane_of_two_coordinates_has_equal_scales(key, target, layout, even):
+    """A circle of the target is a circle of the picture; a momentum has a unit of its own."""
+    view = Page(VIEWS[key], target, {"layout": layout}).view
+    (figure,) = [one for one in view.figure.references() if isinstance(one, Plot) and one.renderers]
+    assert figure.match_aspect is even
