@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -84,6 +85,13 @@ def named(tmp_path) -> Path:
 @pytest.mark.slow
 def test_mypy(named):
     run(tool("mypy"), "--config-file", ROOT / "pyproject.toml", "--cache-dir", ROOT / ".mypy_cache", cwd=named)
+
+
+def test_what_mypy_reads_is_marked_as_typed():
+    """Without the mark, a checker takes everything that another project imports from there as Any."""
+    checked = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["packages"]
+    marked = {path.parent.name for path in ROOT.glob("*/py.typed")}
+    assert {f"sgmcmc_lab.{name}" for name in marked} == set(checked)
 
 
 def test_scripts_of_live_pages_have_their_types(tmp_path):

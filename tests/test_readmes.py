@@ -32,7 +32,10 @@ OUTSIDE = {"https://keepachangelog.com/en/1.1.0/", "https://semver.org/spec/v2.0
 DOCUMENTS = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (
-        *(ROOT / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md", "lessons/RESULTS.md")),
+        *(
+            ROOT / name
+            for name in ("README.md", "SECURITY.md", "CHANGELOG.md", ".github/CONTRIBUTING.md", "lessons/RESULTS.md")
+        ),
         *(path for folder in ("app", "lessons", "samplers", "tests") for path in (ROOT / folder).rglob("README.md")),
     )
 }
@@ -82,14 +85,29 @@ PROGRAMS = ("python3", "python", "pip", "pytest", "panel", "sgmcmc-lab")
 
 
 def commands(text: str) -> list[list[str]]:
-    """The commands of the fenced sh blocks and of the code in lines, without what stands before the program."""
+    """The commands of the fenced sh blocks and of the code in lines."""
+    return of_lines([*"\n".join(fenced(text, "sh")).splitlines(), *spans(text)])
+
+
+def of_lines(lines: list[str]) -> list[list[str]]:
+    """The commands of these lines, without variables and folders before the program."""
     found = []
-    for line in [*"\n".join(fenced(text, "sh")).splitlines(), *spans(text)]:
-        for part in line.split(" && "):
+    for line in lines:
+        for part in line.removesuffix(" &").split(" && "):
             plain = re.sub(r"^(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?", "", part)
             if plain.partition(" ")[0] in PROGRAMS and " " in plain:
                 found.append(shlex.split(plain))
     return found
+
+
+def image_commands() -> list[list[str]]:
+    """The commands by which the recipes of a container and of Binder install, check and serve the lab."""
+    docker = (ROOT / ".container" / "Dockerfile").read_text(encoding="utf-8")
+    lines = re.findall(r"^RUN (.+)$", docker, re.MULTILINE)
+    lines += [shlex.join(json.loads(words)) for words in re.findall(r"^CMD (.+)$", docker, re.MULTILINE)]
+    for name in ("postBuild", "start"):
+        lines += (ROOT / ".binder" / name).read_text(encoding="utf-8").splitlines()
+    return of_lines(lines)
 
 
 PARSE = r"""
@@ -180,6 +198,9 @@ def test_every_command_is_one_that_its_program_takes():
     planted = [["python", "-m", "sgmcmc_lab.samplers.gone"], ["python", "-m", "sgmcmc_lab.lessons", "--gone"], ["python", "-m", "tests.benchmarks", "--class", "N"]]  # fmt: skip
     listed = [words for text in DOCUMENTS.values() for words in commands(text)]
     assert len(listed) > 60
+    images = image_commands()
+    assert [words[0] for words in images] == ["python", "pip", "sgmcmc-lab", "panel", "sgmcmc-lab", "panel"]
+    listed += images
     wrong = refused([*listed, *planted])
     assert [said[0].split()[-1] for said in wrong] == ["sgmcmc_lab.samplers.gone", "--gone", "N"], wrong
 
@@ -194,6 +215,16 @@ def test_what_pip_installs_is_declared():
             assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
     for extra in re.findall(r"extras? `(\w+)`", TEXT):
         assert extra in PROJECT["project"]["optional-dependencies"]
+
+
+def test_binder_installs_the_tested_versions():
+    folder = ROOT / ".binder"
+    lines = [line for line in (folder / "requirements.txt").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+    assert lines[:2] == ["-c ../assets/constraints.txt", "-e ."]
+    assert (folder / lines[0].removeprefix("-c ")).is_file()
+    version = (folder / "runtime.txt").read_text(encoding="utf-8").strip().removeprefix("python-")
+    image = re.search(r"^FROM python:([\d.]+)-slim$", (ROOT / ".container/Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)  # fmt: skip
+    assert f"Programming Language :: Python :: {version}" in PROJECT["project"]["classifiers"] and image[1] == version
 
 
 def mains() -> list[str]:
@@ -278,6 +309,27 @@ def test_files_modules_and_variables_exist(name):
 @pytest.mark.parametrize("planted", ["`samplers/gone.py`", "`samplers.engine.gone`", "`SGMCMC_GO" + "NE=1`"])
 def test_the_search_for_names_can_fail(planted):
     assert missing_names(planted)
+
+
+PUBLIC = ("sgmcmc_lab.samplers", "sgmcmc_lab.lessons")
+
+
+def not_listed(text: str) -> list[str]:
+    """Public names that the table of a text leaves out, and names in it that nobody can import."""
+    listed = {
+        module: re.findall(r"`(\w+)`", names)
+        for module, names in re.findall(r"^\| `(sgmcmc_lab[\w.]*)` \| (.+) \|$", text, re.MULTILINE)
+    }
+    wrong = [f"{module}.{name}" for module in PUBLIC for name in importlib.import_module(module).__all__ if name not in listed.get(module, ())]  # fmt: skip
+    wrong += [f"{module}.{name}" for module, names in listed.items() for name in names if not hasattr(importlib.import_module(module), name)]  # fmt: skip
+    return wrong
+
+
+def test_the_public_names_stand_on_their_page():
+    _, _, page = DOCUMENTS["samplers/README.md"].partition("\n## What stays stable\n")
+    assert not_listed(page) == []
+    assert not_listed(page.replace("`RunSpec`, ", "")) == ["sgmcmc_lab.samplers.RunSpec"]
+    assert not_listed(page.replace("`figure`", "`figures`")) == ["sgmcmc_lab.lessons.figures.figures"]
 
 
 # Links
