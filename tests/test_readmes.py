@@ -311,6 +311,34 @@ def test_the_search_for_names_can_fail(planted):
     assert missing_names(planted)
 
 
+def unknown_words(text: str) -> list[str]:
+    """Classes of a glossary that their files do not define."""
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| [^|]+ \| `([\w/]+\.py)` \|$", text, re.MULTILINE)
+    assert len(rows) >= 9
+    return [
+        name
+        for names, file in rows
+        for name in re.findall(r"\w+", names)
+        if not re.search(rf"^class {name}\b", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+
+
+@pytest.mark.parametrize("package", ["app", "samplers", "lessons"])
+def test_the_words_of_a_package_are_its_classes(package):
+    _, _, text = DOCUMENTS[f"{package}/README.md"].partition("\n## The words of this package\n")
+    text = text.partition("\n## ")[0]
+    assert text.count("\n|") == 12
+    assert unknown_words(text) == []
+    first = re.search(r"^\| `(\w+)`", text, re.MULTILINE)[1]
+    assert unknown_words(text.replace(f"`{first}`", f"`{first}s`", 1)) == [f"{first}s"]
+
+
+def test_the_picture_of_the_data_names_files():
+    (picture,) = fenced(DOCUMENTS["app/README.md"], "text")
+    named = re.findall(r"\b(?:app|assets|samplers)/[\w./]+", picture)
+    assert len(named) > 10 and [name for name in named if not (ROOT / name).exists()] == []
+
+
 PUBLIC = ("sgmcmc_lab.samplers", "sgmcmc_lab.lessons")
 
 
@@ -390,7 +418,7 @@ def test_the_tour_opens_what_it_says():
 
 def test_the_links_table_of_the_page_is_read():
     """Each part of a link that the table names, and every word of ``hide=``, is one that the page takes."""
-    text = DOCUMENTS["app/README.md"]
+    text = re.search(r"^## Links\n.*?^## ", DOCUMENTS["app/README.md"], re.MULTILINE | re.DOTALL)[0]
     parts = re.findall(r"^\| `([\w=&.,]+)` \|", text, re.MULTILINE)
     assert len(parts) == 7
     for part in parts:
