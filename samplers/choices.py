@@ -34,7 +34,7 @@ def choice_dict(choice: Choice) -> dict[str, Any]:
 def make_target(choice: Choice) -> Target:
     """The target as an object, shared by all who ask for the same one."""
     table = own.held(choice.values().get(own.OfTable.data_parameter))
-    # What is made of somebody's own table goes when that goes.
+    # Objects made from an uploaded table are released with it.
     return _shared(choice) if table is None else table.target(choice, lambda: _make(choice))
 
 

@@ -404,7 +404,7 @@ class Run:
         return other
 
     def trace(self) -> Trace:
-        """What there is so far. The statistics go on changing with the run; the draws are a copy."""
+        """The trace so far. The statistics go on changing with the run; the draws are a copy."""
         return Trace(
             spec=self.spec, target=self.target, statistics=self.statistics,
             draws=self.kept[:, : self.kept_clock[0]].copy() if self.keep_draws else None,

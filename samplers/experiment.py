@@ -43,13 +43,13 @@ class RunSpec:
     burn_in: int = 0
     thin: int = 1
     start: tuple[float, ...] = ()
-    """Where all chains begin; empty for the target's own start."""
+    """The start of all chains; empty for the target's own start."""
     momentum: tuple[float, ...] = ()
     """The momentum of all chains there, where the sampler goes on with one; empty for the sampler's own."""
     changes: tuple[Change, ...] = ()
     stream: int | None = None
-    """Which of the streams of random numbers that are spawned from the seed; None for the seed's own. Kernels side by
-    side have the same random numbers, methods of a model each their own."""
+    """The number of the stream among the streams of random numbers that are spawned from the seed; None for the seed's
+    own. Kernels side by side have the same random numbers, methods of a model each their own."""
 
     @classmethod
     def of(
@@ -144,7 +144,7 @@ class Experiment:
     burn_in: int = 0
     thin: int = 1
     start: tuple[float, ...] = ()
-    """Where all chains begin; empty for the target's own start, and of a model of data."""
+    """The start of all chains; empty for the target's own start, and of a model of data."""
     momentum: tuple[float, ...] = ()
     """The momentum of all chains there, where a sampler goes on with one; empty for the sampler's own."""
 
@@ -239,7 +239,8 @@ class Experiment:
         """The experiment of a link, and a sentence for everything in it that had to be changed.
 
         A value that is not allowed becomes the nearest allowed one. Fields of other
-        parts of the link are passed over. What the link leaves out is as in ``default``, or fits the link's target.
+        parts of the link are passed over. Fields that the link leaves out are as in ``default``, or fits the link's
+        target.
         """
         try:
             data, messages = link.read_query(query)

@@ -90,7 +90,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Taken:
-    """What a file was taken for."""
+    """The format that was read from a file."""
 
     format: Format
     """With every choice that the reader made."""
@@ -108,7 +108,7 @@ CHOICES = ENCODING, SEPARATOR, TITLE_ROW, DECIMAL, LACKING
 
 
 def taken_text(what: str, encoding: str, *more: str) -> Taken:
-    """What is said of a file that is no table."""
+    """The message about a file that is no table."""
     sentence = "; ".join((f"Read as {what}", f"encoding: {ENCODINGS[encoding]}", *filter(None, more)))
     return Taken(Format(encoding=encoding), sentence + ".", (ENCODING,))
 
@@ -260,7 +260,7 @@ class Sheet:
 
     @property
     def parted(self) -> str:
-        """What stands between the columns."""
+        """The separator of the columns."""
         return "nothing" if self.format.separator == NO_SEPARATOR else f"a {SEPARATORS[self.format.separator]}"
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
@@ -326,7 +326,9 @@ class Sheet:
         raise FileError(place, f"has {quoted(text)} in {column}", allowed)
 
     def taken(self, n_rows: int, roles: Sequence[tuple[str, str, int | None]] = (), *more: str) -> Taken:
-        """What the file was taken for. ``roles`` are fields of the format, what they are called, and their columns."""
+        """The format that was read from the file. ``roles`` are fields of the format, what they are called, and their
+        columns.
+        """
         form = self.format
         header = "yes" if form.title_row == YES else "no"
         parts = [
@@ -430,7 +432,7 @@ _WORDS = {
 
 def add_options(parser: argparse.ArgumentParser, leave_out: Sequence[str] = ()) -> None:
     """Let a command take a file's format; what is not given is guessed."""
-    group = parser.add_argument_group("format of the file", "What is not given is guessed, and printed.")
+    group = parser.add_argument_group("format of the file", "Choices that are not given are guessed, and printed.")
     for field in fields(Format):
         if field.name not in leave_out:
             group.add_argument(f"--{field.name.replace('_', '-')}", default="", help=_HELP[field.name])

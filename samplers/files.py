@@ -45,13 +45,13 @@ class EndedError(Exception):
 
 
 class FileError(SpecError):
-    """What is wrong with a file, as a sentence: the place, what is there, and what is allowed."""
+    """The fault of a file, as a sentence: the place, what is there, and what is allowed."""
 
     def __init__(self, place: str, found: str, allowed: str):
         """``place`` is a file, or ``file, line number``; ``found`` begins with a verb: ``has 3 fields``."""
         super().__init__(place, found, allowed)
         sentence = f"{place}{',' if ', line ' in place else ''} {found}: {allowed}."
-        # What stands in a file may hold ends of lines and other signs that no sentence has.
+        # The contents of a file may have line ends and other characters that no sentence has.
         self.args = ("".join(character if character.isprintable() else " " for character in sentence),)
 
 
@@ -128,8 +128,8 @@ def untold(_share: float) -> None:
 
 
 def quoted(value: Any) -> str:
-    """What stands in a file, as far as it fits into a sentence."""
-    # What is cut is cut before it is written: a value may be as long as a file.
+    """The contents of a file, as far as they fit into a sentence."""
+    # A text is cut before it is written: a value may be as long as a file.
     shown = repr(value[:60] if isinstance(value, str) else value)
     return shown if len(shown) <= 60 else shown[:57] + "…" + shown[0]
 

@@ -11,7 +11,7 @@ from sgmcmc_lab.samplers.settings import is_model, settings_of
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 
 OWN_GRADIENT = Choice("", ())
-"""What a model's method has in place of a gradient estimator: it brings its own."""
+"""The gradient of a model's method, in place of an estimator: it brings its own."""
 
 
 class Change(NamedTuple):

@@ -35,7 +35,7 @@ def link_fields(query: str) -> list[tuple[str, str]]:
     if (fields := query.count("&") + 1) > MAX_FIELDS:
         raise SpecError("link", f"{fields:,} fields", f"allowed are at most {MAX_FIELDS}")
     listed = parse_qsl(query, keep_blank_values=True)
-    # What is wrong with the version is said by the reader of the experiment.
+    # The reader of the experiment reports a wrong version.
     with suppress(SpecError):
         listed = migrated("link", listed, version_of(dict(listed).get("v", 0)))
     return listed

@@ -1,4 +1,4 @@
-"""Threads that let others go first."""
+"""Low-priority threads."""
 
 import os
 import sys

@@ -1,9 +1,9 @@
 """The versions of the format of links and saved files. Each carries its version, and older ones open for ever.
 
 Where a field is renamed or removed, ``VERSION`` grows by one, and the table gets a function that turns the version
-before into the new one; the examples of every version so far, in ``tests/formats``, say whether that holds. What has no
-version is of version 0: links and files made before there was a number, tables of lessons, and plain data written by
-hand, which may be as new as the code. So a function leaves alone what is in the new form already.
+before into the new one; the examples of every version so far, in ``tests/formats``, say whether that holds. Data
+without a version are of version 0: links and files made before there was a number, tables of lessons, and plain data
+written by hand, which may be as new as the code. So a function leaves alone what is in the new form already.
 """
 
 import re
@@ -36,7 +36,7 @@ def _link_to_2(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _study_to_2(data: dict[str, Any]) -> dict[str, Any]:
-    """What was a study: a model, methods, the seed, runs of each method, their lengths, and changes by method."""
+    """A former study: a model, methods, the seed, runs of each method, their lengths, and changes by method."""
     if "model" not in data and "methods" not in data:
         return data
     data = {_FIELDS.get(name, name): value for name, value in data.items()}
@@ -61,7 +61,7 @@ def _study_to_2(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def change_to_2(change: Mapping[str, Any]) -> dict[str, Any]:
-    """What a lesson's step changes of the one before, with the names of version 2."""
+    """The changes of a lesson's step to the one before, with the names of version 2."""
     out = {}
     for name, value in change.items():
         path, _, last = ("lanes" if name == "methods" else control(name)).partition(".")

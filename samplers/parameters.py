@@ -1,4 +1,4 @@
-"""What a parameter is: declared once on its target or sampler, checked here, drawn by the app.
+"""A parameter: declared once on its target or sampler, checked here, drawn by the app.
 
 Targets, samplers and gradient estimators are ``param.Parameterized`` classes whose parameters hold
 default, bounds, label, unit, LaTeX symbol and help. The values of an experiment travel in a frozen
@@ -83,7 +83,7 @@ class Option(param.Selector):
 UPLOADED = "uploaded"
 """The value of the parameter that names a model's data where they come from a person's own file."""
 OWN = "own_"
-"""What the name of a table that a person brought begins with; a digest of its numbers follows."""
+"""The prefix of the name of an uploaded table; a digest of its numbers follows."""
 _OWN_NAME = re.compile(OWN + "[0-9a-f]{16}")
 
 
@@ -152,7 +152,7 @@ class Formulas(param.Tuple):
 MAX_FORMULA = 400
 """Characters of a typed expression."""
 _NO_FORMULA = ";:~&#"
-"""What separates the parts of a link; a comma does so in a list of formulas."""
+"""The characters that separate the parts of a link; a comma does so in a list of formulas."""
 
 Value = float | int | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
@@ -165,7 +165,7 @@ def declared(owner: type[param.Parameterized]) -> Iterator[tuple[str, param.Para
 
 
 def allowed(parameter: param.Parameter) -> str:
-    """What a parameter takes, as the end of a sentence."""
+    """The values that a parameter takes, as the end of a sentence."""
     if isinstance(parameter, Option):
         own = ", or a file of your own" if isinstance(parameter, Source) else ""
         return "allowed is one of " + ", ".join(map(str, parameter.objects)) + own

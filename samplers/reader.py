@@ -44,7 +44,7 @@ def mapping(field: str, data: Any) -> Mapping[str, Any]:
 
 
 def parse_json(text: str) -> Any:
-    """What untrusted JSON holds. Raises :class:`SpecError`."""
+    """The contents of untrusted JSON. Raises :class:`SpecError`."""
     if len(text) > MAX_JSON:
         raise SpecError("spec", f"{len(text):,} characters", f"allowed are at most {MAX_JSON:,}")
     try:
@@ -133,7 +133,7 @@ class Reader:
 
 
 class Parts(NamedTuple):
-    """What an experiment is made of."""
+    """The parts of an experiment."""
 
     target: Choice
     lanes: tuple[Lane, ...]

@@ -20,7 +20,7 @@ class Named(Mapping[str, T]):
     """Classes by their ``key``, in the order in which a menu shows them."""
 
     what: str
-    """What each of them is, for messages."""
+    """The noun for an entry, for messages."""
 
     def find(self, field: str, key: Any) -> T:
         """The entry of that name, or :class:`SpecError` with the names there are; of many with those most like it."""
@@ -53,7 +53,7 @@ class Registry(Named[T]):
     def add_installed(self, group: str, base: type) -> None:
         """Add what installed packages name among their entry points of this group, as subclasses of ``base``.
 
-        One that cannot be had is passed over, and a line of the log says why: somebody else's mistake stops nobody.
+        One that cannot be loaded is passed over, and a line of the log says why: a fault of one package stops no other.
         """
         for point in entry_points(group=group):
             try:

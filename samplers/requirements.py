@@ -16,16 +16,16 @@ REDRAWN = "redrawn"
 BATCH = "batch"
 """Some of the data in place of all."""
 SPREAD = "spread"
-"""A covariance that is subtracted, from the gradients of each datum."""
+"""A covariance that is subtracted, computed from the gradients of single data points."""
 MODE = "mode"
-"""Where the density is largest."""
+"""The mode of the density."""
 MEMORY = "memory"
-"""What was seen of data with numbers 0, 1, … in the steps before. An accept step is not exact with it: on the way back
-the memory would be another."""
+"""A memory of the data points, numbered 0, 1, …, as earlier steps saw them. An accept step is not exact with it: on the
+way back the memory would be another."""
 
 ADDED = frozenset({FULL, NOISE, KNOWN, REDRAWN})
-"""What every target on ℝᵈ gives."""
+"""Provided by every target on ℝᵈ."""
 DATA = ADDED | {BATCH, SPREAD, MEMORY}
-"""What a target with numbered data gives, whose gradient is a sum over them."""
+"""Provided by a target with numbered data points whose gradient is a sum over them."""
 STOCHASTIC = DATA - {REDRAWN} | {MODE}
-"""What a sampler takes that steps by :mod:`samplers.kernels.kicks`."""
+"""Accepted by a sampler that steps by :mod:`samplers.kernels.kicks`."""

@@ -14,7 +14,7 @@ ANY_SAMPLER = Union("sampler", SAMPLERS, METHODS)
 
 
 class Settings(param.Parameterized):
-    """What a run on a density has beside its target, sampler and gradient."""
+    """The settings of a run on a density, besides its target, sampler and gradient."""
 
     seed = Count(1, bounds=(0, 2**32 - 1), label="Seed", doc="The same seed gives the same draws.")
     n_chains = Count(
@@ -48,7 +48,7 @@ class Settings(param.Parameterized):
 
 
 class ModelSettings(param.Parameterized):
-    """What a run on a model of data has beside its model and method."""
+    """The settings of a run on a model of data, besides its model and method."""
 
     seed = Count(1, bounds=Settings.param.seed.bounds, label="Seed", doc=Settings.param.seed.doc)
     n_chains = Count(
@@ -69,5 +69,5 @@ def is_model(target: Any) -> bool:
 
 
 def settings_of(target: str) -> dict[str, Count | RealVector]:
-    """What a run on this target, by its key, has beside target, sampler and gradient."""
+    """The settings of a run on this target, by its key, besides target, sampler and gradient."""
     return cast(dict[str, Count | RealVector], dict(declared(ModelSettings if is_model(target) else Settings)))

@@ -16,13 +16,13 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.targets.base import Array
 
 Numbers = dict[str, Array]
-"""What is said of a part beside its move, by symbol: a gradient, a Poisson number, a probability."""
+"""Facts about a part besides its move, by symbol: a gradient, a Poisson number, a probability."""
 
 MOST_MICROSECONDS = 50_000.0
-"""What the gradients of a played step may take, by the estimates below."""
+"""The time that the gradients of a played step may take, by the estimates below."""
 _A_CALL, _A_DATUM, _A_NUMBER = 8.0, 12.0, 0.004
-"""Microseconds of a call of a compiled gradient, of one datum's gradient in plain Python, and of one number of the data
-in a compiled one."""
+"""Microseconds of a call of a compiled gradient, of one data point's gradient in plain Python, and of one number of the
+data in a compiled one."""
 MOST_MEMORY = 64_000_000
 """Bytes of what estimators keep of the chains that are copied for it."""
 
@@ -44,12 +44,12 @@ class Part(NamedTuple):
 
     @property
     def start(self) -> Array:
-        """Where it begins."""
+        """Its beginning."""
         return self.path[0]
 
     @property
     def end(self) -> Array:
-        """Where it ends."""
+        """Its end."""
         return self.path[-1]
 
 
@@ -80,7 +80,8 @@ class ChainStep(NamedTuple):
 
 
 class Play:
-    """What a textbook's step is played on: copies of a run's state and random numbers, and one chain that is shown.
+    """The state on which a plain-Python step is played: copies of a run's state and random numbers, and one chain that
+    is shown.
 
     It stands in for the run. The chains share the random numbers, and so all of them are played.
     """
@@ -124,7 +125,7 @@ class Play:
 
     @contextmanager
     def part(self, name: str, chain: int | None = None, **numbers: Any) -> Iterator[Callable[[], None]]:
-        """What is done inside is a part of the step of this chain, or of all chains.
+        """Moves made inside are a part of the step of this chain, or of all chains.
 
         It yields a function that puts the place where the chain is then on the part's path.
         """

@@ -74,7 +74,7 @@ class Trace:
         return self.accepted / max(self.statistics.n_draws, 1)
 
     def values(self) -> Array:
-        """What a person looks at, (chains, draws, values): θ, or ω on the simplex."""
+        """The values on the page, (chains, draws, values): θ, or ω on the simplex."""
         if self.draws is None:
             raise ValueError("the full trace was not kept: run with keep_draws=True")
         return self.target.values(self.draws)[..., : self.target.n_values]

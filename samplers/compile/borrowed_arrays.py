@@ -6,8 +6,8 @@ call, and while it does, the processor cannot look ahead to the next step's rand
 over as its first element's address and its shape, which fit in the processor's registers; the rest follows from
 these, and what is not read is never computed. (SGLD with one chain on the 2-D quartic: 15 ns a step, where it was 18.)
 
-Who borrows does not count references, and keeps nothing: no compiled function of the engine returns an array, or
-writes one down where it lasts longer than the call.
+A function that borrows an array counts no references and keeps none: no compiled function of the engine returns an
+array, or stores one for longer than the call.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from numba.extending import intrinsic, lower_cast, register_model
 
 
 class Lent(types.Array):
-    """The type of a C-contiguous array that is lent. Whatever is cut out of one is an ordinary array."""
+    """The type of a C-contiguous array that is lent. A slice of one is an ordinary array."""
 
     def __init__(self, dtype: Any, ndim: int) -> None:
         super().__init__(dtype, ndim, "C", name=f"lent({dtype}, {ndim}d)")
@@ -33,7 +33,7 @@ class LentModel(ArrayModel):
         return [(name, self._models[self.get_field_position(name)]) for name in ("data", "shape")]
 
     def get_argument_type(self) -> tuple[Any, ...]:
-        """What a caller hands over."""
+        """The types of the arguments that a caller passes."""
         return tuple(model.get_argument_type() for _, model in self._sent())
 
     def as_argument(self, builder: Any, value: Any) -> tuple[Any, ...]:
@@ -67,7 +67,7 @@ def lend(context: Any, builder: Any, owned: Any, lent: Any, value: Any) -> Any:
 def borrowed(typing: Any, array: Any) -> Any:
     """An array as one without an owner: to cut pieces out of it, or to hand it on, counts no references.
 
-    A count is 5 ns, as much as a small step's arithmetic. Whoever owns the array must :func:`keep` it.
+    A count is 5 ns, as much as a small step's arithmetic. The owner of the array must :func:`keep` it.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -81,5 +81,5 @@ def borrowed(typing: Any, array: Any) -> Any:
 
 @intrinsic
 def keep_alive(typing: Any, owners: Any) -> Any:
-    """Where arrays that were :func:`borrowed` may be given back: they are kept until here."""
+    """Keep the owners of :func:`borrowed` arrays until this call."""
     return types.void(owners), lambda context, builder, signature, args: context.get_dummy_value()

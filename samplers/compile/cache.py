@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class CompiledFile:
-    """Where a function is kept once it is compiled for its signature."""
+    """The cache file of a function compiled for its signature."""
 
     def __init__(self, folder: Path, function: Any, signature: Any):
         """Raises OSError where the source of the function is in no file."""
@@ -85,13 +85,13 @@ def file_of(folder: Path, function: Any, signature: Any) -> CompiledFile | None:
     except OSError:
         return None
     except Exception as error:
-        _warn(f"What compiled functions depend on is not known: {type(error).__name__}: {error}")
+        _warn(f"The dependencies of compiled functions are unknown: {type(error).__name__}: {error}")
         return None
 
 
 @cache
 def _compiler() -> tuple[Any, ...]:
-    """What machine code depends on besides its source: versions, the processor, and the settings of Numba."""
+    """The dependencies of machine code besides its source: versions, the processor, and the settings of Numba."""
     return (
         numba.__version__,
         llvmlite.__version__,

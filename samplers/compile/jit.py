@@ -10,7 +10,7 @@ Division by zero gives an infinity, as in NumPy; the engine's watch for divergen
 All chains of a lane advance in lockstep: a gradient is evaluated for every chain in one call. That
 spreads the cost of the pointer call over the chains and lets the processor overlap their
 arithmetic (on the 2-D quartic: 13 ns a chain-step with one chain, 10 ns with four, of which the
-normals cost 7 ns). What a call is given is lent, as :mod:`samplers.compile.borrowed_arrays` says.
+normals cost 7 ns). The arguments of a call are borrowed arrays: see :mod:`samplers.compile.borrowed_arrays`.
 
 The file of a compiled function notices a change in the function's source file, not in the helpers it imports from
 elsewhere. The cache folder is therefore named by a digest of the files with compiled functions, and an edit of
@@ -69,7 +69,7 @@ FLOW = types.void(lent_matrix, lent_matrix, float64, lent_integers)
 
 
 class State(NamedTuple):
-    """What the next step needs, and nothing else. The kernels update the arrays in place."""
+    """The state that the next step needs, and nothing else. The kernels update the arrays in place."""
 
     position: Any
     """θ, (chains, dim)."""
@@ -78,7 +78,7 @@ class State(NamedTuple):
     data: Any
     """The categories of the data (items,); minibatches without replacement permute it."""
     memory: Any
-    """What the gradient's estimator keeps of each chain, (chains, …): an anchor, a table of gradients."""
+    """The memory of the gradient's estimator for each chain, (chains, …): an anchor, a table of gradients."""
 
 
 class CompiledTarget(NamedTuple):
@@ -113,7 +113,7 @@ class Noise(NamedTuple):
 
 
 class Source(NamedTuple):
-    """The gradient's estimator as the kernels see it: :class:`Noise`, and how a minibatch's gradient is had."""
+    """The gradient's estimator as the kernels see it: :class:`Noise`, and the gradient of a minibatch."""
 
     variance: Any
     correction: Any
@@ -126,7 +126,7 @@ class Source(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What diagnostics need and the next step does not."""
+    """Numbers for diagnostics alone, which the next step does not need."""
 
     gradient: Any
     """The gradient that the last step used, with its noise, (chains, dim)."""
@@ -199,7 +199,7 @@ def _source_digest() -> str:
 
 
 def cache_folder() -> Path:
-    """Where compiled functions are kept: SGMCMC_LAB_CACHE, or the user's cache folder."""
+    """The folder of compiled functions: SGMCMC_LAB_CACHE, or the user's cache folder."""
     base = os.environ.get("SGMCMC_LAB_CACHE") or platformdirs.user_cache_dir("sgmcmc-lab")
     return Path(base) / _source_digest()
 
@@ -221,7 +221,7 @@ def _folder_to_write(folder: Path) -> Path | None:
         # Not by a process that was forked from this one.
         atexit.register(lambda: shutil.rmtree(own, ignore_errors=True) if os.getpid() == maker else None)
         if folder.is_dir():
-            # What cannot be read is left out.
+            # Unreadable files are left out.
             with suppress(OSError):
                 shutil.copytree(folder, own / folder.name)
         (own / folder.name).mkdir(exist_ok=True)
@@ -233,7 +233,7 @@ def _folder_to_write(folder: Path) -> Path | None:
 
 
 FOLDER = _folder_to_write(cache_folder())
-"""Where this process keeps what it compiles; None where it cannot."""
+"""The folder of this process's compiled functions; None where it cannot."""
 _COMPILING = threading.Lock()
 _COMPILED: dict[Any, tuple[str, Any, CompiledFile | None]] = {}
 _READY: set[Any] = set()
@@ -242,7 +242,7 @@ _READINGS: set[Any] = set()
 
 def _declare(function: Callable, signature: Any, what: str, nogil: bool = False, kept: bool = True) -> Any:
     dispatcher = numba.njit(nogil=nogil, error_model="numpy")(function)
-    # What a closure holds is in no file.
+    # No file holds the values of a closure.
     file = file_of(FOLDER, dispatcher, signature) if kept and FOLDER and not function.__closure__ else None
     _COMPILED[dispatcher] = (f"{what} {function.__module__.split('.')[-1]}", signature, file)
     return dispatcher
@@ -308,7 +308,7 @@ def reading(signature: Any) -> Callable[[Callable], Any]:
     order in, a number or arrays that are arguments out.
 
     It makes no array and calls nothing but what C's mathematical library has, so that whoever has the arrays can call
-    it without Python. It keeps the interpreter's lock: to let go of it would cost more than most of them take.
+    it without Python. It keeps the interpreter's lock: a release would cost more time than most of them take.
     """
 
     def declare(function: Callable) -> Any:
@@ -371,7 +371,7 @@ def signature_of(function: Any) -> Any:
 
 
 def kept_in(function: Any) -> Path | None:
-    """Where a declared function is kept once it is compiled; None where it is kept nowhere."""
+    """The cache file of a declared function; None where it is kept nowhere."""
     found = _COMPILED[function][2]
     return None if found is None else found.path
 

@@ -56,7 +56,7 @@ def correlations(lag_sums, lag_first, lag_recent, level_sums, steps, k, out):
             covariance = mean**2 + (product - mean * (2 * total - left_out)) / (watched * (here - lag))
             if lag == 0:
                 variance = covariance
-                # Where all values are equal the difference is rounding.
+                # If all values are equal, the difference is rounding.
                 if not variance > 1e-12 * mean**2:
                     return 0
             if lag >= first:

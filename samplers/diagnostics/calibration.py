@@ -96,7 +96,7 @@ class Replica(TypedPosterior):
 
     original: TypedPosterior
     choice: Choice
-    """What a spec calls it."""
+    """Its name in a spec."""
 
     @classmethod
     def of(cls, target: TypedPosterior, columns: Mapping[str, Array], start: Array | None = None) -> "Replica":
@@ -114,7 +114,7 @@ class Replica(TypedPosterior):
         )
         made.original = target
         made.choice = Choice("posterior", tuple((field, getattr(made, field)) for field in _FIELDS))
-        # Whoever asks for the choice has this very one, as long as it is held, and with it the table.
+        # Every caller gets the same choice, and with it the table, as long as one is held.
         made.contents.target(made.choice, lambda: made)
         if start is not None:
             made.__dict__["start_at"] = start
@@ -148,8 +148,8 @@ class _Joint:
     """The log densities of the posteriors of many data sets at once.
 
     Where the prior is a chain of densities with inverses F⁻¹ of their distribution functions, the coordinate of a
-    parameter x is z with x = F⁻¹(Φ(z)), in which the prior is N(0, I) and no neck is narrow; else it is θ. What is
-    looked at is the density of θ that samplers look at, times |∂θ/∂z|.
+    parameter x is z with x = F⁻¹(Φ(z)), in which the prior is N(0, I) and no neck is narrow; else it is θ. The
+    density is that of θ, as samplers see it, times |∂θ/∂z|.
     """
 
     def __init__(self, target: TypedPosterior, model: Generative, data: Mapping[str, Array]):
@@ -271,7 +271,7 @@ def _slice(rng: Generator, joint: _Joint, z: Array, of: NDArray[np.int64], centr
         left = left[~good]
         low[left] = np.where(angle[left] < 0, angle[left], low[left])
         high[left] = np.where(angle[left] < 0, high[left], angle[left])
-        # Where the bracket has shrunk to rounding the chain stays.
+        # If the bracket has shrunk to rounding, the chain stays.
         left = left[high[left] - low[left] > 1e-12]
         angle[left] = low[left] + (high[left] - low[left]) * rng.random(len(left))
     return out
@@ -349,7 +349,7 @@ def _time(history: Array) -> float:
 def by_quadrature(target: TypedPosterior, runs: int, seed: int = 1) -> Calibration:
     """Ranks by the exact marginal distribution functions of up to three parameters: no chain at all.
 
-    Where no box resolves a posterior it is left out. That depends on its data alone, and changes no rank of the others.
+    A posterior that no box resolves is left out. That depends on its data alone, and changes no rank of the others.
 
     Raises :class:`SpecError`.
     """
@@ -414,8 +414,8 @@ def unmade(target: TypedPosterior) -> str:
 class Replicas:
     """Runs of one sampler on made data, some steps at a time.
 
-    Chains start at θ̃, where one that draws from the posterior is at rest from the first step on. What a chain never
-    goes to, as another mode, therefore shows in no rank; what draws from another distribution does.
+    Chains start at θ̃, where one that draws from the posterior is at rest from the first step on. A region that no
+    chain visits, such as another mode, therefore shows in no rank; what draws from another distribution does.
     """
 
     target: TypedPosterior

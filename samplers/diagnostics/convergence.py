@@ -28,7 +28,7 @@ _RUN = 16
 
 @jit.reading(jit.int64(jit.cube, jit.int64, jit.int64))
 def refused(history, kept, k):
-    """Which of ``REASONS`` column ``k`` of the first ``kept`` draws (chains, draws, columns) gives."""
+    """The one of ``REASONS`` that column ``k`` of the first ``kept`` draws (chains, draws, columns) gives."""
     n_chains = history.shape[0]
     if kept < FEWEST:
         return 2 if kept > 0 else 1
@@ -91,7 +91,7 @@ def normal_quantile(p, start):
         excess = (0.5 * erfc(-z / sqrt(2.0)) - p) * sqrt(2 * pi) * exp(z * z / 2)
         step = excess / (1 + z * excess / 2)
         z -= step
-        # What is left is of the order of the step's cube.
+        # The remainder is of the order of the step's cube.
         if abs(step) < 1e-6:
             break
     return z

@@ -35,7 +35,7 @@ class Estimate(NamedTuple):
     value: float
     """The raw estimate, not below 0."""
     bias: float
-    """What independent exact draws, as many as there are, would give on average."""
+    """The expectation for the same number of independent exact draws."""
 
 
 _TINY = float(np.finfo(float).tiny)
@@ -50,7 +50,7 @@ def interpolated(x, grid, values):
     if x >= grid[last]:
         return values[last]
     i = min(int((x - grid[0]) / (grid[last] - grid[0]) * last), last - 1)
-    # Where rounding puts x a cell too far.
+    # Rounding may put x a cell too far.
     if x < grid[i]:
         i -= 1
     elif x >= grid[i + 1]:

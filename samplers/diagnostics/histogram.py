@@ -1,4 +1,4 @@
-"""What a picture shows of a column's histogram: densities of groups of its bins, where its draws are, and quantiles."""
+"""A column's histogram as a picture shows it: densities of groups of its bins, where its draws are, and quantiles."""
 
 import numpy as np
 from numba import types
@@ -78,7 +78,7 @@ def box_quantiles(bins, positions, levels, out, least):
     """Quantiles at ascending ``levels`` of each of the first columns, linear within a bin, out (columns, levels), and
     the lower edge of the lowest bin that was hit, least (columns,).
 
-    positions (columns, N_BINS + 1): where the edges are. What fell outside is put at the ends.
+    positions (columns, N_BINS + 1): where the edges are. Values outside are put at the ends.
     """
     last = positions.shape[1] - 1
     for j in range(positions.shape[0]):

@@ -181,7 +181,7 @@ def mean_of_exponentials(sums, chains, out):
 
 
 def _along(reading: Any, x: ArrayLike, *before: float, after: tuple[Any, ...] = ()) -> Array:
-    """What a reading gives at each x, in the shape of x."""
+    """The values of a reading at each x, in the shape of x."""
     jit.prepare([reading])
     at = np.array(x, dtype=np.float64)
     out = np.empty(at.size)

@@ -9,7 +9,7 @@ from sgmcmc_lab.samplers.targets.base import Array
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 STATISTICS: Mapping[str, Callable[..., Any]] = {"mean": np.mean, "sd": np.std, "min": np.min, "max": np.max}
-"""What data sets are compared by."""
+"""The statistics by which data sets are compared."""
 
 
 def named(target: TypedPosterior, theta: Array) -> dict[str, Array]:

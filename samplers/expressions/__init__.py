@@ -18,7 +18,7 @@ a sum is a sum. Two expressions are equal when their normal forms are. The form 
 sides are defined: x/x is 1, and (√x)² is x. Coefficients that cancel to 14 digits count as cancelled, and a
 number within its last digit of a shorter one is that.
 
-Where a sum would cancel at the end of a parameter's range the form has a function that does not: 1 − inv_logit(u) is
+If a sum would cancel at the end of a parameter's range, the form has a function that does not: 1 − inv_logit(u) is
 inv_logit(−u), 1 − eᵘ is −expm1(u), log(1 + u) is log1p(u), and the logarithm of a product holds the exponents of its
 exponentials. So the complement of a bounded parameter, and its logarithm, have all their digits. −∞ is a log density
 like others, that of what is impossible; +∞ and nan are failures.

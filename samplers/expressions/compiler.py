@@ -116,7 +116,7 @@ class Code:
             raise RuntimeError(f"this system's C library has no {missing[0]}")
         self._engine.finalize_object()
         self.addresses = {loop.name: self._engine.get_function_address(loop.name) for loop in loops}
-        """Where each function is."""
+        """The address of each function."""
 
 
 _RECENT: OrderedDict[str, Code] = OrderedDict()
@@ -148,7 +148,7 @@ class Tier:
         """Set to False by whoever needs it no more."""
         self._ready: list[tuple[Code, dict[int, Loop]] | None] | None = None
         self.codes: list[Code] = []
-        """What the parameters have addresses in."""
+        """The code to which the addresses in the parameters point."""
 
     def take(self, seconds: float) -> None:
         """Between two frames, after so many seconds of the run: ask for the code, or take it where it is ready."""
@@ -209,7 +209,7 @@ class _Queue:
             except Exception:
                 # The machine goes on with what it did so far.
                 _log.exception("No native code")
-            # Whoever closes a run meanwhile frees what it had.
+            # Without this reference, a run that is closed meanwhile frees its code.
             tier = None
 
 

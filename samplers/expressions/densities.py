@@ -148,4 +148,4 @@ DENSITIES: dict[str, Density] = {
     "log_sum_exp": Density(("a", "b"), log_sum_exp),
     "log_mix": Density(("share of the first", "log density of the first", "log density of the second"), log_mix),
 }
-"""What may be typed with several arguments, by what it is typed as."""
+"""Functions of several arguments, by their typed names."""

@@ -15,7 +15,9 @@ _MANY = 40.0
 
 
 class Law(NamedTuple):
-    """How a density is drawn from, its arguments arrays that broadcast. Where they are not allowed a draw is nan."""
+    """Draws from a density; its arguments are arrays that broadcast. With arguments that are not allowed, a draw is
+    nan.
+    """
 
     draw: Callable[..., Array]
     """``draw(rng, shape, *arguments)``."""

@@ -32,7 +32,7 @@ def log1p_square(x: Array) -> Array:
 LARGE_SQUARE = 1e10
 """From here on 1 + x² is x² to the last digit."""
 LARGE_SHAPE = 20.0
-"""From here on log Γ is had from Stirling's series, of which what is large is left out where it cancels."""
+"""From here on log Γ is computed by Stirling's series, without its large terms where they cancel."""
 HALF_STEP = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432, 691 / 180224)
 """log Γ(x + ½) − log Γ(x) − ½ log x as a series in x⁻¹, x⁻³, x⁻⁵ …"""
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)

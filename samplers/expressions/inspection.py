@@ -1,4 +1,4 @@
-"""What generated code may do, looked at in its text before it is compiled.
+"""Inspection of generated code: its text is checked before it is compiled.
 
 Of LLVM's instructions few are allowed: arithmetic of registers, a comparison and a choice, reading and writing a number
 of an array that the function was given, at a constant column of the current chain's row, and calls of the functions in

@@ -26,7 +26,7 @@ MAX_TEXT = 10_000
 
 
 class _Meter:
-    """What is left of the work that an operation may make."""
+    """The remaining work that an operation may make."""
 
     __slots__ = ("left",)
 

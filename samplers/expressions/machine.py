@@ -137,7 +137,7 @@ def execute(program, work):
     computed like the others.
     """
     out = _4 * np.uint64(program[1])
-    # What is below the top of the stack; the row under the first value holds nothing.
+    # The entry below the top of the stack; the row under the first value holds nothing.
     top = out + _4 * np.uint64(program[2])
     slots = top + _4 * np.uint64(program[3] + 1)
     at = _AT

@@ -3,12 +3,12 @@
 A :class:`Loop` writes LLVM's assembly for a function of arrays (chains, width), one row a chain, that goes over the
 chains. It is made of the instructions of :class:`~samplers.expressions.program.Op`, in the machine's order and without
 the licence to reorder sums, so that every number comes out as the machine's; what is no arithmetic is a call of the C
-function that the machine calls, never one that LLVM knows and might replace. What is computed twice is written once.
+function that the machine calls, never one that LLVM knows and might replace. Common subexpressions are computed once.
 LLVM makes vector instructions of the loop where there is nothing but arithmetic in it.
 
 :func:`samplers.expressions.inspection.inspect` reads the text before it is compiled, and
 :mod:`samplers.expressions.compiler` compiles it beside the run. Kernels reach the code by its address, a number among
-their packed parameters, 0 as long as there is none: nothing of theirs is compiled again, and as both tiers draw the
+their packed parameters, 0 until there is one: nothing of theirs is compiled again, and as both tiers draw the
 same, neither a spec nor a trace says which of them ran.
 """
 
@@ -31,7 +31,7 @@ FUNCTIONS = {
 }
 """The C functions of one number that generated code may call; of two there is pow."""
 LAB = "lab_"
-"""What the names of the machine's own functions begin with, which generated code calls, too."""
+"""The prefix of the names of the machine's own functions, which generated code calls, too."""
 FUNCTIONS |= {
     op: LAB + op.name.lower()
     for op in (

@@ -1,4 +1,4 @@
-"""What an expression is made of: nodes, each with its parts."""
+"""The nodes of an expression, each with its parts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Kind(IntEnum):
-    """What a node is."""
+    """The kinds of nodes."""
 
     CONSTANT = 0
     NAME = 1

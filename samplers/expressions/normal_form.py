@@ -95,7 +95,7 @@ class Expression(Node):
     def evaluate(self, **values: ArrayLike) -> Array:
         """Its values, broadcast to the common shape of all that is given.
 
-        What has no value is inf or nan, as in NumPy, without a warning.
+        An undefined value is inf or nan, as in NumPy, without a warning.
         """
         return evaluate([self], **values)[0]
 
@@ -530,7 +530,7 @@ def _slope_of_two(node: Expression, derivative: Mapping[Expression, Expression])
         return apply("zero_times", derivative[a], b) + apply("zero_times", a, derivative[b])
     if node.label == "log_gamma_density":
         return (b - apply("digamma", a)) * derivative[a] + (a - 1 - apply("exp", b)) * derivative[b]
-    # What is impossible has no part in the slope, whatever its own is.
+    # An impossible component contributes nothing to the slope, whatever its own slope is.
     share, other = apply("inv_logit", a - b), apply("inv_logit", b - a)
     return apply("zero_times", share, derivative[a]) + apply("zero_times", other, derivative[b])
 

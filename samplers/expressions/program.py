@@ -109,8 +109,8 @@ class Program:
 def postfix(expressions: Sequence[Expression], names: Sequence[str]) -> Program:
     """The program that computes all expressions; ``names`` gives the order of the variables.
 
-    What occurs several times, in one expression or in several, is computed once and kept in a slot. Raises
-    :class:`SpecError` for a program of more than MAX_INSTRUCTIONS.
+    A subexpression that occurs several times, in one expression or in several, is computed once and kept in a slot.
+    Raises :class:`SpecError` for a program of more than MAX_INSTRUCTIONS.
     """
     with work_limit():
         needed: dict[Expression, list[Expression]] = {}

@@ -1,4 +1,4 @@
-"""What is written of an expression: a text that can be read back, and LaTeX."""
+"""The written forms of an expression: a text that can be read back, and LaTeX."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -72,7 +72,7 @@ _WRITTEN_OUT = {
     "lgamma_half_step": r"\log\frac{{\Gamma\left({0} + \frac{{1}}{{2}}\right)}}{{\Gamma\left({0}\right) \sqrt{{{0}}}}}",
     "lgamma_half_step_slope": r"\left(\psi\left({0} + \frac{{1}}{{2}}\right) - \psi\left({0}\right) - \frac{{1}}{{2 \left({0}\right)}}\right)",
 }  # fmt: skip
-"""What is written of functions that have no symbol, with their arguments by number."""
+"""The written forms of functions that have no symbol, with their arguments by number."""
 _GREEK = {"theta": r"\theta", "xi": r"\xi", "pi": r"\pi"}
 
 
@@ -165,7 +165,7 @@ def _written(root: Node, style: _Plain) -> str:
             if node.value:
                 terms.append(style.number(node.value)[0])
             text = style.added(terms), _SUM if len(terms) > 1 else _SIGNED if node.parts[0][0] < 0 else _PRODUCT
-        # What is shared in the tree is written out each time, which may double at every level.
+        # A shared subtree is written out each time, which may double the text at every level.
         written[node] = text if len(text[0]) <= MAX_TEXT else (style.etc, _ATOM)
     return written[root][0]
 

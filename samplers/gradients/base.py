@@ -1,4 +1,4 @@
-"""What every estimator of the gradient declares.
+"""The declarations of every estimator of the gradient.
 
 A sampler takes a gradient for granted: where it comes from, and how noisy it is, is the estimator's. A new one is one
 file and one line in ``samplers/gradients/__init__.py``.
@@ -30,12 +30,12 @@ class Estimator(param.Parameterized):
     tex_of_categories: ClassVar[str] = ""
     """The same where the data are categories, of which samplers know the numbers alone; empty for no other."""
     requires: ClassVar[frozenset[str]]
-    """What of :mod:`samplers.requirements` a target must give, and a sampler take."""
+    """The words of :mod:`samplers.requirements` that a target must provide and a sampler accept."""
 
     estimate: ClassVar[Any] = staticmethod(exact)
     """The compiled function that kernels call for a gradient where :meth:`noise` has a batch size."""
 
-    # What its tests need: every estimator declares it at the end of its class, and a test names what is missing.
+    # Declarations for the tests: every estimator declares it at the end of its class, and a test names what is missing.
     textbook_gradients: ClassVar[Any]
     """``textbook_gradients(rng, target, theta (dim,), data, memory)``: gradients (n, dim) whose mean is the estimate,
     in plain Python, from the random numbers that the kernels take. ``memory`` is the chain's, changed in place."""
@@ -48,7 +48,7 @@ class Estimator(param.Parameterized):
         super().__init__(**dict(check_all(type(self), "gradient", values)))
 
     def noise(self) -> jit.Noise:
-        """What the kernels read."""
+        """The numbers that the kernels read."""
         return jit.Noise()
 
     def packed(self, target: Target) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ class Estimator(param.Parameterized):
         return np.zeros(0)
 
     def first_memory(self, target: Target) -> NDArray[np.float64]:
-        """What :attr:`estimate` keeps of a chain from one gradient to the next, before the first, (numbers,)."""
+        """The memory of :attr:`estimate` for one chain from one gradient to the next, before the first, (numbers,)."""
         return np.zeros(0)
 
     def data_per_gradient(self, target: Target) -> float:

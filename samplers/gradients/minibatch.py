@@ -1,4 +1,4 @@
-"""The gradient of a few data in place of all."""
+"""The gradient of a few data points in place of all."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sgmcmc_lab.samplers.targets.base import Target
 
 @jit.inlined
 def choose(rng, data, k, replacement):
-    """The ``k``-th datum of a minibatch.
+    """The ``k``-th data point of a minibatch.
 
     Without replacement the first places of ``data`` are filled by a partial Fisher–Yates shuffle; from any order of
     the data that is a uniform draw, so the shuffled order can stay.
@@ -55,7 +55,7 @@ class Batches(Estimator):
         log=True,
         tex="n",
         label="Batch size n",
-        doc="How many data a step looks at. Larger batches cost more and are less noisy.",
+        doc="The number of data points in a step. Larger batches cost more and are less noisy.",
     )
 
     def noise(self) -> jit.Noise:
@@ -70,7 +70,7 @@ class Batches(Estimator):
     def contributions(
         self, target: Target, theta: NDArray[np.float64], memory: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """What each datum's part of the estimate at θ (dim,) is, (N, dim): a batch has the mean of its own."""
+        """Each data point's part of the estimate at θ (dim,), (N, dim): a batch has the mean of its own."""
         return target.slopes_at(theta)
 
     def check(self, target: Target) -> None:

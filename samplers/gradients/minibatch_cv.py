@@ -1,4 +1,4 @@
-"""A minibatch with control variates: how far the gradients of a few data are from those at the mode."""
+"""A minibatch with control variates: the differences of the gradients of a few data points from those at the mode."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,8 @@ def estimate(rng, theta, out, each, model, data, params, memory):
 class MinibatchCV(Minibatch):
     """∇Ũ = ∇U(θ̂) + (N/n) Σ_{i∈S} (∇u_i(θ) − ∇u_i(θ̂)), with the mode θ̂ found before the first step.
 
-    Near the mode the two gradients of a datum are nearly the same, and so is their difference for all data: the noise
-    goes with the distance from θ̂, where that of a plain minibatch stays. Its variance for a sample of n with
+    Near the mode the two gradients of a data point are nearly the same, and so is their difference for all data: the
+    noise goes with the distance from θ̂, where that of a plain minibatch stays. Its variance for a sample of n with
     replacement is Var_i(∇u_i(θ) − ∇u_i(θ̂))/n, where each ∇u_i stands for all data. With N data the posterior is narrow
     as 1/√N, so that a batch whose size does not grow with N is enough; for SGLD alone it is not.
 

@@ -26,7 +26,9 @@ class MinibatchFisher(Minibatch):
     def check(self, target: Target) -> None:
         super().check(target)
         if self.batch_size < 2:
-            raise SpecError("gradient.batch_size", self.batch_size, "allowed is at least 2: one datum has no spread")
+            raise SpecError(
+                "gradient.batch_size", self.batch_size, "allowed is at least 2: one data point has no spread"
+            )
 
     def textbook_subtracted(self, rng, each, n_data):
         left = 1.0 if self.replacement is True else 1 - self.batch_size / n_data

@@ -21,7 +21,7 @@ class MinibatchKnown(Minibatch):
     requires = frozenset({BATCH, KNOWN})
 
     variance = Real(5700.0, bounds=(1e-3, 1e7), log=True, tex="V", label="Known variance V",
-                    doc="What the sampler takes the variance of the minibatch's noise for, in each direction. Too small, and the chain is too hot; too large, and it is too cold.")  # fmt: skip
+                    doc="The sampler's estimate of the variance of the minibatch's noise in each direction. Too small, and the chain is too hot; too large, and it is too cold.")  # fmt: skip
 
     def noise(self) -> jit.Noise:
         return super().noise()._replace(correction=self.variance)

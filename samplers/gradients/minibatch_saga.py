@@ -1,4 +1,4 @@
-"""A minibatch with control variates from when each datum was last seen."""
+"""A minibatch with control variates from when each data point was last seen."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from sgmcmc_lab.samplers.gradients.minibatch import Minibatch, choose
 from sgmcmc_lab.samplers.requirements import BATCH, MEMORY
 from sgmcmc_lab.samplers.targets.base import Target
 
-# A chain's memory: whether there is a table yet, the mean of its rows, and a row for each datum.
+# A chain's memory: whether there is a table yet, the mean of its rows, and a row for each data point.
 _BEGUN, _MEAN = 0, 1
 
 
@@ -32,7 +32,7 @@ def estimate(rng, theta, out, each, model, data, params, memory):
         for i in range(dim):
             each[k, i] = mean[i] + fresh[k, i] - table[batch[k], i]
             out[0, i] += each[k, i] / batch_size
-    # Of a datum that is twice in the batch the second time changes nothing.
+    # Of a data point that is twice in the batch the second time changes nothing.
     for k in range(batch_size):
         for i in range(dim):
             mean[i] += (fresh[k, i] - table[batch[k], i]) / data.size
@@ -40,7 +40,7 @@ def estimate(rng, theta, out, each, model, data, params, memory):
 
 
 class MinibatchSAGA(Minibatch):
-    """∇Ũ = g̅ + (N/n) Σ_{i∈S} (∇u_i(θ) − g_i), g_i the gradient of datum i when it was last seen, g̅ the sum of all.
+    """∇Ũ = g̅ + (N/n) Σ_{i∈S} (∇u_i(θ) − g_i), g_i the gradient of data point i when it was last seen, g̅ the sum of all.
 
     SAGA for Langevin dynamics (Dubey et al. 2016, SAGA-LD): control variates as in SVRG, but none of the data is older
     than some N/n steps, and no step looks at all of them. The variance is Var_i(∇u_i(θ) − g_i)/n for a sample of n with

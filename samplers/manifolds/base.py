@@ -1,4 +1,4 @@
-"""What every manifold declares: the projection of a momentum, the geodesic flow, the dimension.
+"""The declarations of every manifold: the projection of a momentum, the geodesic flow, the dimension.
 
 A manifold lies in a space around it, ℝᵈ, and a point has that space's d coordinates. Its two compiled functions have
 the signatures of ``jit.py`` and reach the kernels as pointers, like the energy of a target: one compiled splitting
@@ -43,7 +43,7 @@ class Manifold(ABC):
         """m, the dimension: the degrees of freedom of a momentum, and what a thermostat compares ‖v‖² with."""
 
     def shape(self) -> NDArray[np.int64]:
-        """What the compiled functions are told: the dimension, then what the manifold's own file says."""
+        """The argument of the compiled functions: the dimension, then what the manifold's own file says."""
         return np.array([self.dim], dtype=np.int64)
 
     @abstractmethod

@@ -54,7 +54,7 @@ def _make_tangent(x, v):
             along = 0.0
             for i in range(n):
                 along += x[i, a] * v[i, b] + v[i, a] * x[i, b]
-            # What is taken away for (a, b) lies along x and is symmetric: it leaves the other pairs as they are.
+            # The part removed for (a, b) lies along x and is symmetric: it leaves the other pairs as they are.
             for i in range(n):
                 v[i, b] -= along / 2 * x[i, a]
                 if a != b:

@@ -15,7 +15,7 @@ class LaterAverage:
     """
 
     NOTHING: ClassVar[float] = 0.0
-    """What a sum begins with."""
+    """The first value of a sum."""
 
     def __init__(self, size: int):
         """Of draws (size,)."""

@@ -1,4 +1,4 @@
-"""What every model of real data declares, and what every method for it does.
+"""The declarations of every model of real data, and the interface of its methods.
 
 A model (topics of documents, communities of a network) is to these pages what a target is to the others, and a
 method what a sampler is. Mostly there is no exact answer here: a converged exact sampler and held-out scores take its
@@ -20,7 +20,7 @@ from sgmcmc_lab.samplers.parameters import Value, check_all
 from sgmcmc_lab.samplers.targets.base import Array, Column, unknown
 
 Snapshot = dict[str, NDArray[Any]]
-"""What a view looks at: named arrays, copied, so that the method may go on meanwhile."""
+"""The data of a view: named arrays, copied, so that the method may go on meanwhile."""
 
 
 class Model(param.ParameterizedABC):
@@ -37,10 +37,10 @@ class Model(param.ParameterizedABC):
     """The model in LaTeX."""
     source: ClassVar[str]
     score_name: ClassVar[str]
-    """What :meth:`Method.score` returns, for axes: ``held-out perplexity``."""
+    """The name of the number that :meth:`Method.score` returns, for axes: ``held-out perplexity``."""
     higher_is_better: ClassVar[bool]
     data_name: ClassVar[str]
-    """What :attr:`Run.data_seen` counts, for axes: ``documents``."""
+    """The name of the data that :attr:`Run.data_seen` counts, for axes: ``documents``."""
     data_parameter: ClassVar[str]
     """The parameter that names the data; ``UPLOADED`` where they are somebody's own."""
     real_data: ClassVar[str] = ""
@@ -62,7 +62,8 @@ class Model(param.ParameterizedABC):
         """Somebody's own data, from files by name: what the model takes as ``uploaded``. Its ``taken`` says how the
         files were read.
 
-        ``tell`` hears how far it is. What ``form`` leaves open is guessed. Raises :class:`~samplers.files.FileError`.
+        ``tell`` hears how far it is. Choices that ``form`` leaves open are guessed. Raises
+        :class:`~samplers.files.FileError`.
         """
 
     @abstractmethod
@@ -75,7 +76,7 @@ class Model(param.ParameterizedABC):
         """The most data that a step touches, in the unit of :attr:`data_name`."""
 
     def facts(self) -> Mapping[str, str]:
-        """What the data are, for their card: documents, words, edges, …, as text."""
+        """The description of the data, for their card: documents, words, edges, …, as text."""
         return {}
 
     @abstractmethod
@@ -84,7 +85,7 @@ class Model(param.ParameterizedABC):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """What is accumulated of the numbers that are :attr:`followed`, whose distribution is unknown."""
+        """The columns accumulated of the numbers that are :attr:`followed`, whose distribution is unknown."""
         out = []
         for name, (low, high, log) in zip(self.followed, self.ranges(), strict=True):
             middle = (low * high) ** 0.5 if log else (low + high) / 2
@@ -113,7 +114,7 @@ class Method(param.ParameterizedABC):
     compiled: ClassVar[tuple[Any, ...]] = ()
     """The compiled functions that it needs, for :func:`samplers.compile.jit.prepare`."""
 
-    # What its tests need: every method declares it at the end of its class, and a test names what is missing.
+    # Declarations for the tests: every method declares it at the end of its class, and a test names what is missing.
     tried_at: ClassVar[tuple[dict[str, Value], ...]]
     """Settings to try it at."""
     textbook_step: ClassVar[Any]
@@ -150,7 +151,7 @@ class Method(param.ParameterizedABC):
 
     @abstractmethod
     def snapshot(self, model: Any, state: Any) -> Snapshot:
-        """What the views show of the state."""
+        """The state as the views show it."""
 
     @abstractmethod
     def follow(self, model: Any, state: Any) -> Array:

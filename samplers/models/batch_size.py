@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 RATIO = 4
 """The sizes that are tried are N, N/RATIO, N/RATIO², …, 1."""
 PART = 4
-"""τ is told from blocks of N/(PART·m) draws: a PART-th of the steps that draw as many z as there are."""
+"""τ is told from blocks of N/(PART·m) draws: a PART-th of the steps that draw all z once."""
 
 
 def tau_int(draws: ArrayLike, block: int = 1) -> float:
@@ -77,7 +77,7 @@ class Adaptation:
     local: float
     overall: float
     cost: float
-    """What the trial of one size may cost, in the unit of ``local`` and ``overall``."""
+    """The allowed cost of the trial of one size, in the unit of ``local`` and ``overall``."""
     warm_up: int
     """Steps of the first size before its trial."""
     taus: list[float] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Adaptation:
         return self.chosen or int(self.sizes[len(self.taus)])
 
     def record(self, value: float, step: int) -> None:
-        """What the chain's last step drew, as one number; ``step`` is how many it has made."""
+        """The draw of the chain's last step, as one number; ``step`` is how many it has made."""
         if self.chosen:
             return
         if self.warm_up > 0:

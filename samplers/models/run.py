@@ -78,7 +78,7 @@ class ModelChain:
             self.divergence = Divergence(self.steps, str(error))
 
     def snapshot(self) -> dict[str, Any]:
-        """What the views show."""
+        """The snapshot that the views show."""
         return self.method.snapshot(self.model, self.state)
 
     def scored(self) -> float:

@@ -41,10 +41,10 @@ def effective(recipe: Recipe, step_size: float, excess: float) -> Recipe:
 def values_at(
     layout: Layout, target: Target, expressions: Iterable[Expression], points: Sequence[Array]
 ) -> dict[str, Array]:
-    """What these expressions of z need to be evaluated at points, one array for each coordinate.
+    """The arguments with which these expressions of z are evaluated at points, one array for each coordinate.
 
-    That is z, and where U is compiled its values and slopes. Raises ValueError where the target has so many data that
-    they would take long.
+    That is z, and where U is compiled its values and slopes. Raises ValueError if the target has so many data points
+    that the evaluation would take long.
     """
     given = dict(zip(layout.names, points, strict=True))
     needed = set[str]().union(*(entry.names for entry in expressions))
@@ -143,7 +143,7 @@ class Flow:
 
     @cached_property
     def resolvent(self) -> fokker_planck.Resolvent:
-        """What the spectrum and the autocorrelation share."""
+        """The common part of the spectrum and the autocorrelation."""
         return fokker_planck.Resolvent(self.matrix, self.grid, self.law)
 
     @cached_property

@@ -606,7 +606,7 @@ class _Rates:
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.out: dict[tuple[int, ...], Array] = {}
-        # What is carried along, not diffused: velocity over the cell's width, in each coordinate.
+        # The part that is carried along, not diffused: velocity over the cell's width, in each coordinate.
         self.speed = [np.zeros(grid.cells) for _ in grid.cells]
 
     def add(self, axis: int, forth: Array, back: Array) -> None:

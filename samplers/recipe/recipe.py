@@ -162,7 +162,7 @@ class Recipe:
     edited: tuple[Expression | None, ...] = ()
     """Components of the drift that were typed by hand, None for those that follow from D and Q; empty for none."""
     typed: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
-    """What was typed, by field, so that a saved recipe shows it as it was."""
+    """The typed texts, by field, so that a saved recipe shows them unchanged."""
 
     def __post_init__(self) -> None:
         n = len(self.layout.names)
@@ -271,8 +271,8 @@ class Recipe:
 
         With p = e^{−H}, H_i = ∂_i H: (1/p)[−Σ ∂_i(f_i p) + Σ ∂_i∂_j(D_ij p)]
         = Σ_i (f_i H_i − ∂_i f_i) + Σ_ij [∂_i∂_j D_ij − 2 H_i ∂_j D_ij + D_ij (H_i H_j − ∂_i∂_j H)], from eq (4).
-        What cancels only after a division, or by an identity of functions, stays: its values are then 0 to rounding.
-        Raises :class:`SpecError` where it grows too large.
+        Terms that cancel only after a division, or by an identity of functions, stay: its values are then 0 to
+        rounding. Raises :class:`SpecError` where it grows too large.
         """
         names, H = self.layout.names, self.gradient
         with work_limit(RECIPE_WORK):

@@ -207,7 +207,9 @@ def _columns(
     points: Sequence[Array],
     slopes: Array,
 ) -> Array:
-    """What each of the basis in each entry of Q adds to g at the points: ∂_jφ − φ H_j in row i, its negative in j."""
+    """The contribution of each basis function in each entry of Q to g at the points: ∂_jφ − φ H_j in row i, its
+    negative in j.
+    """
     names = recipe.layout.names
     with work_limit(RECIPE_WORK):
         derivatives = [recipe.slope(phi, label) for phi in basis for label in names]
@@ -217,7 +219,7 @@ def _columns(
     for p, (i, j) in enumerate(pairs):
         columns[p, :, i] = d[:, j] - phis * slopes[j]
         columns[p, :, j] = phis * slopes[i] - d[:, i]
-    # What is no number somewhere is no entry.
+    # An expression that is not a number somewhere is no entry.
     flat = columns.reshape(len(pairs) * len(basis), -1)
     flat[~np.isfinite(flat).all(axis=1)] = 0.0
     return flat.T

@@ -1,4 +1,4 @@
-"""What every target declares.
+"""The declarations of every target.
 
 A target is a distribution with an energy U(θ) = −log density + constant, its gradient, and the *exact*
 answer: CDF, moments and an i.i.d. sampler. A new target is one file with a subclass of
@@ -119,7 +119,7 @@ class Whitening(NamedTuple):
 
 @dataclass(frozen=True)
 class FirstSteps:
-    """What samplers begin with on a steep target, where the step size that they declare would be unstable."""
+    """The first step sizes of samplers on a steep target, on which their declared step size would be unstable."""
 
     moving: float
     """The largest step size of a sampler with a velocity."""
@@ -187,9 +187,10 @@ class Fit:
     shown: tuple[float, float]
     """The range of the other axis."""
     kinds: NDArray[np.int64]
-    """Of which kind each datum is, (N,)."""
+    """The kind of each data point, (N,)."""
     followed: Array | None = None
-    """Where the columns are the curve itself; None where they are the coordinates, of which ``curves`` makes it."""
+    """The points at which the columns are the curve itself; None where they are the coordinates, of which ``curves``
+    makes it."""
     formula: Mapping[str, Any] | None = None
     """The kind and the constants of the curve's formula, for a page without Python; None where it has none."""
 
@@ -235,9 +236,9 @@ class Target(param.ParameterizedABC):
     """Where the target comes from, for its card."""
     support: ClassVar[str] = LINE
     geometry: ClassVar[type[Manifold]] = Euclidean
-    """What kind of manifold θ moves on; :attr:`manifold` is the one itself."""
+    """The kind of manifold on which θ moves; :attr:`manifold` is the one itself."""
     provides: ClassVar[frozenset[str]] = ADDED
-    """What estimators of its gradient can have of it."""
+    """The words of :mod:`samplers.requirements` that hold for it."""
     exact_law: ClassVar[bool] = True
     """Whether the answers are exact but for rounding; else :attr:`uncertainty` says how far off they may be."""
     watched: ClassVar[bool] = False
@@ -253,7 +254,7 @@ class Target(param.ParameterizedABC):
     draw: ClassVar[Any]
     observe: ClassVar[Any] = staticmethod(observe_coordinates)
 
-    # What its tests need: every target declares it at the end of its class, and a test names what is missing.
+    # Declarations for the tests: every target declares it at the end of its class, and a test names what is missing.
     tried_at: ClassVar[tuple[dict[str, Value], ...]]
     """The settings at which tests try the target beside its defaults: two or more, at the ends of what is allowed;
     none where there are no parameters."""
@@ -262,8 +263,8 @@ class Target(param.ParameterizedABC):
     textbook_draw: ClassVar[Any]
     """``textbook_draw(rng)``: one draw of θ, (dim,), in plain Python, from the random numbers that ``draw`` takes."""
     textbook_slope: ClassVar[Any]
-    """``textbook_slope(theta (dim,), datum)``: ∂U/∂θ where one datum stands for all, in plain Python; only of a target
-    with a ``batch``."""
+    """``textbook_slope(theta (dim,), datum)``: ∂U/∂θ where one data point stands for all, in plain Python; only of a
+    target with a ``batch``."""
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
@@ -320,23 +321,23 @@ class Target(param.ParameterizedABC):
         return self.packed()
 
     def data(self) -> NDArray[np.int64]:
-        """The category of every datum, for minibatches; empty where there are no data."""
+        """The category of every data point, for minibatches; empty where there are no data."""
         return np.zeros(0, dtype=np.int64)
 
     @cached_property
     @abstractmethod
     def columns(self) -> tuple[Column, ...]:
-        """What the engine accumulates; ``observe`` writes the columns in this order."""
+        """The columns that the engine accumulates; ``observe`` writes the columns in this order."""
 
     @property
     def ready(self) -> bool:
-        """Whether the exact answers are there, or are had in less than a frame."""
+        """Whether the exact answers are known, or can be computed in less than a frame."""
         return True
 
     def prepare(self, tell: Tell) -> None:
         """Find the exact answers where that takes longer, once for all who ask for this very target.
 
-        Whoever needs them earlier waits for them. What ``tell`` raises gives them up.
+        A caller that needs them earlier waits for them. An exception of ``tell`` cancels the computation.
         """
 
     def early(self) -> "Target | None":
@@ -352,7 +353,7 @@ class Target(param.ParameterizedABC):
         return 0.0
 
     def facts(self) -> Mapping[str, str]:
-        """What is to be said of the exact answers once they are there, for the target's card."""
+        """Facts about the exact answers once they are known, for the target's card."""
         return {}
 
     @property
@@ -386,7 +387,7 @@ class Target(param.ParameterizedABC):
 
     @cached_property
     def manifold(self) -> Manifold:
-        """Where θ moves."""
+        """The manifold on which θ moves."""
         return Euclidean(self.dim)
 
     @property
@@ -491,7 +492,7 @@ class Target(param.ParameterizedABC):
         return out[:, 0, :].T.reshape(*theta.shape[:-1], self.n_columns)
 
     def slopes_at(self, theta: Array) -> Array:
-        """∂U/∂θ at θ (dim,) as each datum would have it if it stood for all, (N, dim)."""
+        """∂U/∂θ at θ (dim,) with each data point in place of all, (N, dim)."""
         jit.prepare([self.batch])
         out = np.empty((len(self.data()), self.dim))
         self.batch(np.array(theta, dtype=float)[None], np.arange(len(out)), out, self.packed())
@@ -506,7 +507,7 @@ class Target(param.ParameterizedABC):
         return out
 
     def unbounded_at(self, theta: Array) -> str:
-        """What is said of an infinite density at θ (dim,), of targets that are ``watched``."""
+        """The message about an infinite density at θ (dim,), for targets that are ``watched``."""
         raise NotImplementedError
 
     def gradient_at(self, theta: Array) -> Array:
@@ -518,7 +519,7 @@ class Target(param.ParameterizedABC):
 
 
 class ByTarget(Generic[Key, Found]):
-    """What was found of targets, each for as long as it is there: somebody's own data go with their page."""
+    """Results by target, each kept for as long as its target exists: somebody's own data go with their page."""
 
     MOST = 32
     """Answers that are kept of one target."""
@@ -527,7 +528,7 @@ class ByTarget(Generic[Key, Found]):
         self._kept: WeakKeyDictionary[Target, dict[Key, Found]] = WeakKeyDictionary()
 
     def of(self, target: Target, key: Key, find: Callable[[], Found]) -> Found:
-        """What there is of this target under this key, or what ``find`` gives."""
+        """The stored result of this target under this key, or the result of ``find``."""
         kept = self._kept.setdefault(target, {})
         if key not in kept:
             found = find()

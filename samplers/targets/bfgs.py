@@ -2,7 +2,7 @@
 
 Where its first line search fails BFGS tries a second one, and SciPy itself ignores that one's warnings. It does so with
 ``warnings.catch_warnings``, which holds for the whole process: where a thread leaves such a block while another thread
-searches, the warning is printed all the same. What becomes of a search is seen from where it ends, so the warnings are
+searches, the warning is printed all the same. The end point of a search shows its outcome, so the warnings are
 ignored in every thread, by their texts.
 """
 

@@ -48,7 +48,7 @@ class Bounded(NamedTuple):
 
     @property
     def coordinate(self) -> str:
-        """What the coordinate is, in words."""
+        """The coordinate, in words."""
         if self._free:
             return self.name
         if self._between:
@@ -59,7 +59,7 @@ class Bounded(NamedTuple):
 
     @property
     def jacobian(self) -> str:
-        """What the coordinate adds to the log density, in words; empty where it adds nothing."""
+        """The contribution of the coordinate to the log density, in words; empty where it adds nothing."""
         if self._between:
             return f"log {self.high - self.low:g} − log(1 + e^θ) − log(1 + e^−θ)"
         return "" if self._free else "θ"

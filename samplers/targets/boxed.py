@@ -20,10 +20,10 @@ from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 MAX_CLIMB_WORK = 15 * 10**7
 """Instructions of all climbs to the mode: less than .3 seconds, for which a page waits."""
 _CALL = 100_000
-"""What an energy costs beside its own, in as many."""
+"""The further cost of an energy besides its own, in the same unit."""
 MAX_GRID_WORK = 4 * 10**10
 """Instructions of a quadrature, were each of its energies to cost as much as one and its gradient, which is more than
-twice of it: some 10 to 30 seconds in the background. What costs more has a long run instead."""
+twice of it: some 10 to 30 seconds in the background. A target that costs more has a long run instead."""
 
 
 class Basis(NamedTuple):
@@ -36,7 +36,7 @@ class Basis(NamedTuple):
     spread: Array
     """The standard deviation of each u, by the curvature at the mode."""
     axes: Mapping[int, int]
-    """Which u is θ_i itself, but for its unit, by i."""
+    """The u that is θ_i itself, up to its unit, by i."""
     panels: int
     """Of the finer rule along each u."""
 

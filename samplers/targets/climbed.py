@@ -32,7 +32,7 @@ class Climbed(LongRun):
     draw = draw
 
     params: Array
-    """What the compiled functions read."""
+    """The numbers that the compiled functions read."""
     start_at: Array
     """Where chains start, and the climb, (dim,)."""
     n_data: int
@@ -72,7 +72,7 @@ class Climbed(LongRun):
 
     @cached_property
     def first_steps(self) -> FirstSteps:
-        """Of the curvature at the mode, and the noise there of ten data."""
+        """From the curvature at the mode, and the noise there of ten data points."""
         noise = float(self.slopes_at(self.mode).var(axis=0).max()) / 10 if self.n_data else 0.0
         return FirstSteps.of(float(np.linalg.eigvalsh(self.curvature)[-1]), noise)
 

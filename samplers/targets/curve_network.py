@@ -16,12 +16,12 @@ from sgmcmc_lab.samplers.targets.long_run import LongRun, draw_kept
 SLOPE, HEIGHT = 2.0, 1.5
 """The prior's scales: of the weights and biases of the hidden units, and of all units together at the output."""
 LOOKED_AT = np.array([-2.0, -1.4, -0.8, -0.3, 0.1, 0.5, 1.0, 1.5, 2.0])
-"""Where the curve is followed: the third to the sixth of them are in the gap or at its edges."""
+"""The points at which the curve is followed: the third to the sixth of them are in the gap or at its edges."""
 GAP = -0.8, 0.8
 ENDS = -2.0, 2.0
 
 # θ is the weights w, the biases b and the heights v of the hidden units, and the level c, all with the prior N(0, 1).
-# The packed parameters: 1/σ², how many data, and of each datum x and y.
+# The packed parameters: 1/σ², the number of data points, and x and y of each.
 _RATE, _ITEMS, _FIRST = 0, 1, 2
 
 

@@ -186,7 +186,7 @@ def _smallest_odds(rest: float) -> float:
 
 
 class SparseDirichlet(Dirichlet):
-    """The SCIR paper's running example: 800, 100 and 100 data in three of ten categories, α = 0.1."""
+    """The SCIR paper's running example: 800, 100 and 100 data points in three of ten categories, α = 0.1."""
 
     key = "sparse_dirichlet"
     title = "Sparse Dirichlet"

@@ -33,7 +33,7 @@ def of_functions(
     """Make a target of functions that Numba can compile, and register it in place of an older one made so.
 
     ``energy(theta, params)`` returns U at θ (dim,), ``gradient(theta, params, out)`` writes ∂U/∂θ to ``out`` (dim,),
-    and ``of_one(theta, params, i, out)`` what it would be if datum i of ``n_data`` stood for all: the gradient is the
+    and ``of_one(theta, params, i, out)`` the same with data point i in place of all ``n_data``: the gradient is the
     mean of those. ``params`` are the numbers that they read, such as the data, as one vector.
 
     The exact answers are those of a long run of Hamiltonian Monte Carlo that begins around the mode nearest to

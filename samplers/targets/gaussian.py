@@ -40,7 +40,7 @@ class Gaussian(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 
-    mean = Real(0.0, bounds=(-10.0, 10.0), tex=r"\mu", label="Mean μ", doc="Where the bell is centred.")
+    mean = Real(0.0, bounds=(-10.0, 10.0), tex=r"\mu", label="Mean μ", doc="The centre of the bell.")
     sd = Real(1.0, bounds=(0.05, 20.0), log=True, tex=r"\sigma", label="Standard deviation σ",
               doc="How wide the bell is. A narrow bell has a steep gradient and needs a small step.")  # fmt: skip
 

@@ -42,7 +42,7 @@ class Density(NamedTuple):
 
     @property
     def parents(self) -> frozenset[str]:
-        """What has to be drawn before."""
+        """The variables that must be drawn before."""
         return frozenset().union(*(each.names for each in self.arguments))
 
     @property
@@ -72,7 +72,7 @@ class Mixed(NamedTuple):
 
     @property
     def parents(self) -> frozenset[str]:
-        """What has to be drawn before."""
+        """The variables that must be drawn before."""
         return self.share.names | self.first.parents | self.second.parents
 
     @property
@@ -111,7 +111,7 @@ class Generative:
 
     @cached_property
     def prior(self) -> tuple[Part, ...]:
-        """What the parameters are drawn from, one after the other. Raises :class:`SpecError`."""
+        """The distributions of the parameters, one after the other. Raises :class:`SpecError`."""
         text, names = self._typed[0], list(self._bounds)
         said = _parts(text, names, names, "target.prior")
         for part in said.values():
@@ -125,7 +125,7 @@ class Generative:
 
     @cached_property
     def rows(self) -> tuple[Part, ...]:
-        """What the columns of a row are drawn from, one after the other. Raises :class:`SpecError`."""
+        """The distributions of the columns of a row, one after the other. Raises :class:`SpecError`."""
         text, names = self._typed[1], {*self._bounds, *self.columns}
         said = _parts(text, names, list(self.columns), "target.row")
         return _ordered(said, frozenset(names - said.keys()), text, "target.row")

@@ -20,8 +20,8 @@ from sgmcmc_lab.samplers.targets.tables import table
 NAMES = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
 """The coefficients' names: of the diabetes data's columns, the last six of which are measured in the blood."""
 
-# The packed parameters: how many data, σ², a = λ/σ; then XᵀX/σ², Xᵀy/σ², the proposals' mean, the Cholesky factor of
-# their covariance, the slopes c, and of each datum its row of X and y.
+# The packed parameters: the number of data points, σ², a = λ/σ; then XᵀX/σ², Xᵀy/σ², the proposals' mean, the Cholesky
+# factor of their covariance, the slopes c, and of each data point its row of X and y.
 _ITEMS, _NOISE, _RATE, _FIRST = 0, 1, 2, 3
 
 
@@ -223,7 +223,7 @@ class BayesianLasso(Target):
     def textbook_draw(self, rng: np.random.Generator) -> Array:
         x, y = self.observations[:, :-1], self.observations[:, -1]
         precision, rate = x.T @ x / self.noise_sd**2, self.shrinkage / self.noise_sd
-        # What the data pull with at the lasso, in units of the prior's pull.
+        # The force of the data at the lasso, in units of the prior's force.
         slopes = x.T @ (y - x @ self.mode) / self.noise_sd**2 / rate
         while True:
             z = np.array([rng.standard_normal() for _ in self.names])

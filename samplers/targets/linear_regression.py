@@ -17,7 +17,7 @@ from sgmcmc_lab.samplers.targets.expectations import sum_products
 _NOISE, _PRIOR, _MEAN, _FACTOR, _ITEMS, _FIRST = 0, 1, 2, 4, 7, 8
 
 TRUE_COEFFICIENTS = (1.0, -0.5)
-"""What the data are made with."""
+"""The parameters that generated the data."""
 CORRELATION = 0.5
 """Of the two covariates, so that the posterior's coordinates are correlated, too."""
 

@@ -17,14 +17,15 @@ from sgmcmc_lab.samplers.targets.tables import table
 SHAPE, RATE = 1.0, 0.5
 """Of the prior of 1/σ²: with y of variance 1 it says that σ² is about 1/2, and as little as two data would."""
 
-# The packed parameters: 1/τ², how many data and coefficients, the shape and the rate of the distribution of 1/σ², of
-# each datum x and y, the mean of the coefficients, and the Cholesky factor of their covariance over σ².
+# The packed parameters: 1/τ², the numbers of data points and coefficients, the shape and the rate of the distribution
+# of 1/σ², of each data point x and y, the mean of the coefficients, and the Cholesky factor of their covariance over
+# σ².
 _PRIOR, _ITEMS, _COEFFICIENTS, _SHAPE, _RATE, _FIRST = 0, 1, 2, 3, 4, 5
 
 
 @jit.helper
 def _residual(theta, k, n, params):
-    """x·β − y of datum k."""
+    """x·β − y of data point k."""
     first = _FIRST + k * (n + 1)
     total = -params[first + n]
     for i in range(n):

@@ -23,7 +23,8 @@ from sgmcmc_lab.samplers.targets.quadrature import rule
 
 CHAINS = 4
 ESS, RHAT = 10_000, 1.005
-"""What the run goes on for: effective draws of centre and tails of every column, and the largest R-hat."""
+"""The accuracy for which the run continues: effective draws of centre and tails of every column, and the largest
+R-hat."""
 MAX_DRAWS, MAX_NUMBERS = 80_000, 6 * 10**9
 """Of all chains; and how many numbers of data their gradients look at, some 10 to 30 seconds. A run that is not done by
 then gives the answers that it has, and :attr:`uncertainty` says how good they are."""
@@ -179,11 +180,11 @@ class LongRun(Target):
 
     @abstractmethod
     def without_draws(self) -> Array:
-        """What the compiled potential and gradient read, (n,)."""
+        """The numbers that the compiled potential and gradient read, (n,)."""
 
     @property
     def gradient_work(self) -> int:
-        """What a gradient costs: how many numbers of data it looks at."""
+        """The cost of a gradient: how many numbers of data it looks at."""
         return max(len(self.data()), 1) * self.dim
 
     def _found(self, tell: Tell, rough: bool = False) -> Reference:

@@ -34,7 +34,7 @@ _FALLS, _GONE = 1.0, 50.0
 
 
 class End(NamedTuple):
-    """Where a climb ends."""
+    """The end of a climb."""
 
     place: Array
     """(dim,)."""
@@ -84,7 +84,9 @@ def positive(curvature: Array) -> bool:
 
 @np.errstate(all="ignore")
 def climb(at: At, start: Array, factor: Array | None = None) -> End:
-    """Where damped Newton steps on U lead to from ``start``; ``factor`` is L there, where something is known of it."""
+    """The end point of damped Newton steps on U from ``start``; ``factor`` is L there, where something is known of
+    it.
+    """
     x = np.array(start, dtype=float)
     height, slope = at(x)
     move = np.zeros_like(x)

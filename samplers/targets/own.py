@@ -50,9 +50,9 @@ class Table:
     y: Array
     """(N,)."""
     kinds: tuple[str, str] | None = None
-    """What y = −1 and y = 1 stand for; None where y is a number."""
+    """The meanings of y = −1 and y = 1; None where y is a number."""
     taken: Taken | None = None
-    """What the file was taken for, where it is read from one."""
+    """The format of the file, if it is read from one."""
     _targets: dict[Any, Target] = field(default_factory=dict)
 
     def target(self, choice: Hashable, make: Callable[[], Target]) -> Target:
@@ -66,7 +66,7 @@ class Table:
 
     @cached_property
     def key(self) -> str:
-        """What a spec calls it."""
+        """Its name in a spec."""
         found = hashlib.sha256(repr((self.names, self.answer, self.kinds)).encode())
         found.update(np.ascontiguousarray(self.x).tobytes() + self.y.tobytes())
         return OWN + found.hexdigest()[:16]

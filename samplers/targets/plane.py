@@ -95,12 +95,12 @@ class LogConcave(Target):
         grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
         values = below(grid)
         found = [bfgs(below, grid[i], gtol=1e-9).fun for i in np.argsort(values)[:5]]
-        # What the search has not reached is far less than this.
+        # The mass that the search has not reached is far less than this.
         return factor, 1e-6 - min(*found, float(values.min()))
 
     @property
     def proposal(self) -> Array:
-        """What :func:`propose` reads, (:data:`PROPOSAL`,)."""
+        """The numbers that :func:`propose` reads, (:data:`PROPOSAL`,)."""
         factor, height = self.envelope
         return np.array([height, *self.mode, factor[0, 0], factor[1, 0], factor[1, 1]])
 

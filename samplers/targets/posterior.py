@@ -56,7 +56,7 @@ MAX_SPREAD = 1e3
 class TypedPosterior(OfTable, Boxed):
     """log p(θ | data) = log prior(θ) + Σ log p(row i | θ) + constant, both typed, with a table of one's own.
 
-    The names of the parameters may have bounds: s > 0 is had by θ = log s, 0 < p < 1 by θ = log p/(1 − p), and the log
+    The names of the parameters may have bounds: θ = log s gives s > 0, θ = log p/(1 − p) gives 0 < p < 1, and the log
     of the Jacobian is added, so that the prior is one of s and p. The columns of the table go by their titles.
     Derivatives are symbolic.
 
@@ -83,7 +83,7 @@ class TypedPosterior(OfTable, Boxed):
     row = Formula(PRESETS["doses"].row, tex=r"\log p(y_i \mid \theta)", label="Each row",
                   doc="The log density of one row of the table: a formula of the parameters and of columns by their titles.")  # fmt: skip
     curve = Formula(PRESETS["doses"].curve, tex="f(x)", label="Curve",
-                    doc="What is drawn over the data: a formula of the parameters and of one column. Empty: nothing is drawn.")  # fmt: skip
+                    doc="The curve over the data: a formula of the parameters and of one column. Empty: nothing is drawn.")  # fmt: skip
 
     coordinates = Option(default=STANDARDISED, objects=[STANDARDISED, TYPED], label="Samplers move in",
                          doc="Standardised: z with θ = θ̂ + Lz, where θ̂ is the mode and LLᵀ the inverse curvature there, so that step sizes, friction and momenta are in units of the posterior's spread. Typed: θ itself, in the units of the table.")  # fmt: skip
@@ -259,7 +259,7 @@ class TypedPosterior(OfTable, Boxed):
         return super()._found(tell, rough)
 
     _run_in: "NotCentred | None" = None
-    """Whose long run the exact answers are of, where it is not one of these coordinates."""
+    """The target whose long run supplies the exact answers, if the run is not in these coordinates."""
 
     def _starts(self) -> list[tuple[Array, Array | None]]:
         every = -(-self.gradient_work // MAX_FIRST_WORK)
@@ -326,7 +326,7 @@ class TypedPosterior(OfTable, Boxed):
         lowest, away = self._at(self.mode)[0], self.start() - self.mode
         modes: list[Array] = [self.mode]
         for place in self._modes if self._has_mode else []:
-            # Where U is higher by 10 there is nearly no mass. Climbs to one mode end at places that are close.
+            # The region in which U is higher by 10 has nearly no mass. Climbs to one mode end at places that are close.
             near = min(float((place - mode) @ self.curvature @ (place - mode)) for mode in modes) < 1
             if not near and self._at(place)[0] < lowest + 10:
                 modes.append(place)
@@ -426,12 +426,12 @@ class TypedPosterior(OfTable, Boxed):
         return self._programs.packed(self._rows)
 
     def whitened_params(self, whitening: Whitening) -> Array:
-        """What the compiled functions read where their coordinates are z, with the exact draws of z."""
+        """The numbers that the compiled functions read in coordinates z, with the exact draws of z."""
         params, draws = self.whitened_without_draws(whitening), whitening.z(self.exact_draws())
         return np.concatenate([params[:-1], [len(draws)], draws.ravel(), params[-1:]])
 
     def whitened_without_draws(self, whitening: Whitening) -> Array:
-        """What the compiled functions read where their coordinates are z, without exact draws."""
+        """The numbers that the compiled functions read in coordinates z, without exact draws."""
         params = self._programs.packed(self._rows, whitening)
         return np.append(params, len(params))
 
@@ -451,7 +451,7 @@ class TypedPosterior(OfTable, Boxed):
         return tuple(f"θ{subscript(k + 1)} {each.coordinate}" for k, each in enumerate(self.bounded))
 
     def _drawn(self) -> tuple[Expression, str]:
-        """What is drawn over the data, and the column it is drawn against. Raises :class:`SpecError`."""
+        """The curve over the data, and the column against which it is drawn. Raises :class:`SpecError`."""
         drawn = self._parsed(self.curve, (*self._values, *self.titles), "curve")
         columns = [title for title in self.titles if title in drawn.names]
         if len(columns) != 1:
@@ -540,7 +540,7 @@ class Standardised(Target):
 
     @cached_property
     def first_steps(self) -> FirstSteps:
-        """Of curvatures near 1, and the noise at the mode of ten data."""
+        """For curvatures near 1, and the noise at the mode of ten data points."""
         slopes = self.of.slopes_at(self.by.centre) @ self.by.factor
         return FirstSteps.of(1.0, float(slopes.var(axis=0).max()) / 10)
 

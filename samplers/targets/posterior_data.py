@@ -63,7 +63,7 @@ def schools() -> Table:
 
 
 def funnel() -> Table:
-    """Six groups of three data each, whose means have an unknown spread; g1 is 1 in the first group."""
+    """Six groups of three data points each, whose means have an unknown spread; g1 is 1 in the first group."""
     rng = np.random.default_rng(11)
     mean = 0.3 * rng.standard_normal(6)
     y = np.round(np.repeat(mean, 3) + rng.standard_normal(18), 3)
@@ -95,7 +95,7 @@ PRESETS: dict[str, Preset] = {
     "funnel": Preset(funnel, "v, " + ", ".join(f"x{k}" for k in range(1, 7)), "normal_lpdf(v, 0, 3) + " + " + ".join(f"normal_lpdf(x{k}, 0, exp(v/2))" for k in range(1, 7)),
                      "normal_lpdf(y, " + " + ".join(f"x{k}*g{k}" for k in range(1, 7)) + ", 1)"),
 }  # fmt: skip
-"""What there is to begin with, by the name of its table."""
+"""The first models, by the name of their table."""
 
 
 def of_table(columns: tuple[str, ...]) -> dict[str, str]:

@@ -19,11 +19,11 @@ from sgmcmc_lab.samplers.targets.base import Array, Whitening
 BLOCK = 64
 """Rows that native code goes over in a call: 2 ns for each call, and numbers that stay in the nearest cache."""
 
-# Of the packed parameters: where programs, memory, the block's memory and data begin; how many data, and numbers of
-# each; the addresses of native code.
+# Of the packed parameters: where programs, memory, the block's memory and data begin; the number of data points, and
+# of numbers in each; the addresses of native code.
 _PRIOR, _ROW, _PRIOR_SLOPES, _ROW_SLOPES, _WORK, _BLOCK, _ROWS, _ITEMS, _WIDTH = range(9)
 _NATIVE_PRIOR, _NATIVE_ROW, _NATIVE_PRIOR_SLOPES, _NATIVE_ROW_SLOPES, _NATIVE_BATCH = range(9, 14)
-# Where θ̂ and L begin; 0 where the coordinates are θ.
+# The indices at which θ̂ and L begin; 0 where the coordinates are θ.
 _WHITENING = 14
 _HEADER = 15
 
@@ -51,7 +51,9 @@ class Programs(NamedTuple):
         return np.concatenate([header, *parts])
 
     def native(self, items: int) -> dict[int, Loop]:
-        """Native code for a model of so many data, by the index of the packed parameters that takes its address."""
+        """Native code for a model with this number of data points, by the index of the packed parameters that takes its
+        address.
+        """
         dim = int(self.prior[1])
         width = int(self.row[1]) - dim
 
@@ -127,7 +129,7 @@ def _add_rows(native, theta, out, params):
 
 @jit.inlined
 def _by_machine(prior, row, theta, out, params):
-    """What the two programs give at θ (dim,), that of the rows added up, row by row."""
+    """The values of the two programs at θ (dim,), that of the rows summed row by row."""
     dim, items, work = theta.size, int(params[_ITEMS]), _at(params, _WORK)
     output = (dim + int(params[_WIDTH])) * LANES
     _of_parameters(prior, theta, params)

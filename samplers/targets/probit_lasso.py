@@ -19,7 +19,7 @@ MADE_WITH = (1.0, -0.5, 0.2, 0.0)
 MOST = 5000
 """The data that there are; a posterior is of the first N."""
 
-# The packed parameters: λ, how many data, and of each datum the row s_i x_i.
+# The packed parameters: λ, the number of data points, and the row s_i x_i of each.
 _RATE, _ITEMS, _FIRST = 0, 1, 2
 
 

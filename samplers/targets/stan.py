@@ -73,7 +73,7 @@ _RESERVED = frozenset(
         "pi",
     ]
 )
-"""What a name in a program of Stan may not be, and what stands for something else in it."""
+"""Names that a Stan program reserves, and symbols with another meaning in it."""
 _NAMED = {"laplace_lpdf": "double_exponential_lpdf"}
 _HELPERS = {
     "sign": ("sign_of", "real sign_of(real x) { return (x > 0) - (x < 0); }"),
@@ -90,7 +90,7 @@ _HELPERS = {
     "bernoulli_logit_lpmf": ("bernoulli_logit_of", "real bernoulli_logit_of(real y, real logit_p) { return y == 0 || y == 1 ? -log1p_exp((1 - 2 * y) * logit_p) : negative_infinity(); }"),
     "poisson_log_lpmf": ("poisson_log_of", "real poisson_log_of(real y, real log_rate) { return y < 0 ? negative_infinity() : y * log_rate - exp(log_rate) - lgamma(y + 1); }"),
 }  # fmt: skip
-"""What Stan has no name for, or has for whole numbers only: the name in the program, and its definition."""
+"""Functions that Stan lacks, or has for whole numbers only: the name in the program, and its definition."""
 
 
 class _Writer:

@@ -17,13 +17,14 @@ from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 DIFFERENCES = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]) / 8
 """By how many inches the crossed plant of each of Darwin's pairs outgrew the self-fertilised one."""
 
-# The packed parameters: ν, s², 1/τ², how many data, how many bins, where they begin, how wide they are, and the
-# lowest U; then the data, the bins' shares of the envelope, summed up, and how far U − lowest is at least in each.
+# The packed parameters: ν, s², 1/τ², the number of data points, the number of bins, their start, their width,
+# and the lowest U; then the data, the bins' shares of the envelope, summed up, and how far U − lowest is at least in
+# each.
 _FREEDOM, _SQUARE, _RATE, _ITEMS, _BINS, _LOW, _WIDTH, _LOWEST, _FIRST = range(9)
 _N_BINS = 400
 _PANELS = 256
 _LEFT_OUT = 36.0
-"""Where U is higher than its lowest by so much there is less than 1e-15 of the distribution in a bin."""
+"""A bin in which U exceeds its lowest value by this much has a probability below 1e-15."""
 
 
 @jit.helper
@@ -38,7 +39,7 @@ def _energy(x, params):
 
 @jit.helper
 def _pull(x, y, params):
-    """The derivative of one datum's −log likelihood."""
+    """The derivative of one data point's −log likelihood."""
     return (params[_FREEDOM] + 1) * (x - y) / (params[_FREEDOM] * params[_SQUARE] + (x - y) ** 2)
 
 
@@ -140,7 +141,7 @@ class StudentMean(Target):
         low, high = self._ends
         width = (high - low) / _N_BINS
         middle = np.asarray(low + (np.arange(_N_BINS) + 0.5) * width, dtype=float)
-        # No datum pulls harder than (ν + 1)/2√ν s, and the prior no harder than at the end of a bin.
+        # No data point pulls harder than (ν + 1)/2√ν s, and the prior no harder than at the end of a bin.
         steepest = len(DIFFERENCES) * (self.freedom + 1) / (2 * np.sqrt(self.freedom) * self.scale)
         steepest = steepest + (np.abs(middle) + width / 2) / self.prior_sd**2
         floor = self._energies(middle) - float(self._energies(self.mode)[0]) - steepest * width / 2

@@ -15,8 +15,8 @@ from sgmcmc_lab.samplers.targets.bfgs import bfgs
 from sgmcmc_lab.samplers.targets.expectations import sum_products
 from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 
-# The packed parameters: σ², 1/σ₁², 1/σ₂², how many data, the log of the envelope's height; of each of its two halves
-# the centre, the factor of its scale and its share; then the data.
+# The packed parameters: σ², 1/σ₁², 1/σ₂², the number of data points, the log of the envelope's height; of each of its
+# two halves the centre, the factor of its scale and its share; then the data.
 _VARIANCE, _RATE, _HALVES, _FIRST = 0, 1, 5, 17
 _ITEMS, _HEIGHT = 3, 4
 _LENGTH = 6
@@ -26,18 +26,18 @@ _FREEDOM = 5.0
 TRUE_MEANS = (0.0, 1.0)
 """θ₁ and θ₂ that the data are made with."""
 _BOX = (-4.5, 5.5), (-6.5, 6.5)
-"""Where the distribution is: with 20 data or more there is less than 1e-14 of it outside."""
+"""The region of the distribution: with 20 data or more there is less than 1e-14 of it outside."""
 _CELLS = 121
 """A side of the grid that finds how much of the box is needed."""
 _LEFT_OUT = 40.0
-"""Where U is higher than its lowest by so much there is nothing of the distribution."""
+"""The region in which U exceeds its lowest value by this much has no mass to rounding."""
 _PANELS = 14
 """Of 16 points, a side of what is needed."""
 
 
 @jit.helper
 def _minus_log(x0, x1, y, variance):
-    """−log of one datum's likelihood without its constants, and the share of the second component in it."""
+    """−log of one data point's likelihood without its constants, and the share of the second component in it."""
     first, second = (y - x0) ** 2 / (2 * variance), (y - x0 - x1) ** 2 / (2 * variance)
     low, apart = min(first, second), abs(first - second)
     share = 1 / (1 + exp(-apart)) if second < first else exp(-apart) / (1 + exp(-apart))
@@ -55,7 +55,7 @@ def _energy(x0, x1, params):
 
 @jit.helper
 def _add_slope(x0, x1, y, weight, variance, out):
-    """Add the weight times the gradient of a datum's −log likelihood to ``out`` (2,)."""
+    """Add the weight times the gradient of a data point's −log likelihood to ``out`` (2,)."""
     share = _minus_log(x0, x1, y, variance)[1]
     second = weight * share * (x0 + x1 - y) / variance
     out[0] += weight * (1 - share) * (x0 - y) / variance + second
@@ -214,7 +214,7 @@ class TiedMeans(Target):
         grid = points.reshape(-1, 2)
         values = energies.ravel() + self._log_envelope(made, grid)
         found = [bfgs(below, grid[i], gtol=1e-9).fun for i in np.argsort(values)[:8]]
-        # What the search has not reached is far less than this.
+        # The mass that the search has not reached is far less than this.
         return made, 1e-6 - min(*found, float(values.min()))
 
     @staticmethod
@@ -244,7 +244,7 @@ class TiedMeans(Target):
 
     @cached_property
     def _sides(self) -> list[tuple[float, float]]:
-        """What is needed of the box, (low, high) of either coordinate."""
+        """The required extent of the box, (low, high) of either coordinate."""
         inside = self._grid[1] < float(self._energies(self.mode)) + _LEFT_OUT
         sides = []
         for k, (low, high) in enumerate(_BOX):

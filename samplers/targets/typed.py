@@ -105,7 +105,7 @@ class Typed(Target):
     """Any distribution e^{−U} whose energy U is typed: of theta, or of theta1 and theta2.
 
     The exact answers come from quadrature on the box [−L, L] or [−L, L]², which must hold the distribution: the density
-    on its edge is at most 1e-4 of its maximum. Where no box is given it is found from the energy.
+    on its edge is at most 1e-4 of its maximum. Without a given box, it is found from the energy.
     Exact draws invert a CDF that is linear in each of 4096 cells, or of
     400 × 400.
     """

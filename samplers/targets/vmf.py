@@ -164,7 +164,7 @@ class MisesFisher(Target):
 
 
 class OnCircle(MisesFisher):
-    """What the distributions on the circle share: the column is the angle φ in [−π, π]."""
+    """The common part of the distributions on the circle: the column is the angle φ in [−π, π]."""
 
     dim = 2
     observe = observe_angle
@@ -206,7 +206,7 @@ class OnCircle(MisesFisher):
 
 
 class OnSphere(MisesFisher):
-    """What the distributions on S² share: the columns are the three coordinates."""
+    """The common part of the distributions on S²: the columns are the three coordinates."""
 
     dim = 3
 
@@ -284,7 +284,7 @@ class Fisher(OnSphere):
     colatitude = Real(1.0, bounds=(0.0, 3.141592653589793), tex=r"\alpha", label="Colatitude α",
                       doc="How far the centre is from the north pole.", unit="rad")  # fmt: skip
     longitude = Real(0.7, bounds=(-3.141592653589793, 3.141592653589793), tex=r"\beta", label="Longitude β",
-                     doc="Where around the axis the centre is.", unit="rad")  # fmt: skip
+                     doc="The angle of the centre around the axis.", unit="rad")  # fmt: skip
     concentration = Real(4.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa", label="Concentration κ",
                          doc="How narrow the distribution is; like the inverse of a variance.")  # fmt: skip
 
@@ -309,7 +309,7 @@ class Fisher(OnSphere):
 def textbook_direction(rng: np.random.Generator, centre: Array, kappa: float) -> Array:
     """A von Mises–Fisher draw about a unit vector, in plain Python.
 
-    The cosine is had on S² by its CDF inverted, on the circle by Best and Fisher's rejection.
+    The cosine is drawn on S² by inverting its CDF, on the circle by Best and Fisher's rejection.
     """
     if len(centre) == 3:
         u = rng.random()

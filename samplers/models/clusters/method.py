@@ -1,4 +1,4 @@
-"""What all methods for clusters have in common: their state, their score, and what the views see."""
+"""The common part of all methods for clusters: their state, their score, and what the views see."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from sgmcmc_lab.samplers.targets.base import Array
 
 @dataclass
 class State:
-    """Where a method is. Clusters have slots, of which some may be empty."""
+    """The state of a method. Clusters have slots, of which some may be empty."""
 
     z: NDArray[np.int64]
     """The slot of every point, (N,)."""
     known: Array
-    """What is known of the cluster in each slot, (slots, 6)."""
+    """The statistics of the cluster in each slot, (slots, 6)."""
     drawn: Array
     """μ and Σ⁻¹ of each, where the method draws them, (slots, 5)."""
     alpha: Array
@@ -33,7 +33,7 @@ class State:
     average: LaterLogAverage
     steps: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
-    """What one method needs besides."""
+    """The further state of one method."""
 
 
 class ClusterMethod(Method):

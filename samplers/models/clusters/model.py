@@ -51,8 +51,8 @@ class Clusters(Model):
 
     points = Option(default="five", objects=[*BUILT_IN, UPLOADED], label="Points",
                     doc="Five made-up clusters; irises of three species; wines of three growers; or an uploaded CSV file.")  # fmt: skip
-    first = Count(1, bounds=(1, 99), label="First column", doc="Which column of the data is drawn to the right.")
-    second = Count(2, bounds=(1, 99), label="Second column", doc="Which column of the data is drawn upwards.")
+    first = Count(1, bounds=(1, 99), label="First column", doc="The column of the data on the horizontal axis.")
+    second = Count(2, bounds=(1, 99), label="Second column", doc="The column of the data on the vertical axis.")
     cluster_sd = Real(0.15, bounds=(0.01, 3.0), log=True, tex="s", label="Cluster size s",
                       doc="The standard deviation of a cluster that the prior expects, where that of all points is 1.")  # fmt: skip
     freedom = Real(6.0, bounds=(4.0, 100.0), log=True, tex=r"\nu_0", label="Sameness ν₀",
@@ -60,7 +60,7 @@ class Clusters(Model):
     mean_weight = Real(0.03, bounds=(1e-3, 10.0), log=True, tex=r"\kappa_0", label="Prior weight κ₀",
                        doc="How many points the prior of a cluster's mean is worth. Small: clusters may lie anywhere.")  # fmt: skip
     held_out = Real(0.2, bounds=(0.05, 0.5), label="Held-out share", doc="The share of the points that the methods do not see.")  # fmt: skip
-    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="Which points are held out.")
+    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out points.")
 
     @classmethod
     def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Points:
@@ -103,7 +103,7 @@ class Clusters(Model):
         return len(self.x)
 
     def facts(self) -> Mapping[str, str]:
-        """What the data are."""
+        """The description of the data."""
         facts = {
             "points": f"{len(self.data.x):,}, of which {len(self.held):,} are held out",
             "columns": f"{self.names[0]} and {self.names[1]}",
@@ -113,7 +113,7 @@ class Clusters(Model):
         return facts
 
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
-        """Clusters from one to as many as there are points; shares of the points."""
+        """One cluster, or any number up to the number of points; shares of the points."""
         share = (0.0, 1.0001, False)
         return (0.9, 1.1 * MAX_POINTS, True), share, share, (1e-6, 1e4, True)
 

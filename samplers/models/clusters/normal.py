@@ -12,7 +12,7 @@ import numpy as np
 from sgmcmc_lab.samplers.compile import jit
 
 KNOWN = 6
-"""What is known of a cluster: n, s₁, s₂, q₁₁, q₁₂, q₂₂."""
+"""The statistics of a cluster: n, s₁, s₂, q₁₁, q₁₂, q₂₂."""
 NEXT = 7
 """Of its next point: the mean, the inverse scale matrix (11, 12, 22), the log density at the mean, ν − 1."""
 DRAWN = 5
@@ -201,6 +201,6 @@ def count_together(z, shown, together):
 
 
 def sums_of(x: np.ndarray, z: np.ndarray, n_slots: int) -> np.ndarray:
-    """What is known of each cluster, (slots, KNOWN), from the points (N, 2) and their clusters (N,)."""
+    """The statistics of each cluster, (slots, KNOWN), from the points (N, 2) and their clusters (N,)."""
     each = np.column_stack([np.ones(len(x)), x, x[:, 0] ** 2, x[:, 0] * x[:, 1], x[:, 1] ** 2])
     return np.array([np.bincount(z, column, n_slots) for column in each.T]).T.copy()

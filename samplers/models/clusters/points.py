@@ -31,7 +31,7 @@ class Points:
     """(N,), counted from 0."""
     group_names: tuple[str, ...] = ()
     taken: Taken | None = None
-    """What the file was taken for, where they are read from one."""
+    """The format of the file, if they are read from one."""
 
 
 def five() -> Points:

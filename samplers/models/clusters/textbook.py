@@ -95,7 +95,7 @@ def split_or_merge(rng, model, state):
 
 
 def known(model, z, n_slots):
-    """What is known of each slot: n, Σx, Σx₁², Σx₁x₂, Σx₂²."""
+    """The statistics of each slot: n, Σx, Σx₁², Σx₁x₂, Σx₂²."""
     out = np.zeros((n_slots, 6))
     for k in range(n_slots):
         x = model.x[z == k]
@@ -104,7 +104,7 @@ def known(model, z, n_slots):
 
 
 def finish(model, state):
-    """What every step ends with."""
+    """The end of every step."""
     state.known[:] = known(model, state.z, len(state.known))
     z = state.z[model.shown]
     state.together += z[:, None] == z

@@ -1,4 +1,4 @@
-"""What factor analysis is compared with: the rows' own covariance, that of Ledoit and Wolf, and sparse PCA."""
+"""The baselines of factor analysis: the rows' own covariance, that of Ledoit and Wolf, and sparse PCA."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from sgmcmc_lab.samplers.models.factors.model import Factors
 from sgmcmc_lab.samplers.targets.base import Array
 
 PENALTIES = 0.03, 0.1, 0.3, 1.0
-"""What sparse PCA's penalty is tried at, times √N."""
+"""The penalties of sparse PCA that are tried, times √N."""
 MOST_ITERATIONS = 100
 
 

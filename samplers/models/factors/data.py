@@ -29,7 +29,7 @@ class Rows:
     alike: bool = False
     """Whether all columns have one unit, and are scaled by one number."""
     taken: Taken | None = None
-    """What the file was taken for, where they are read from one."""
+    """The format of the file, if they are read from one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What all methods for factors have in common: what the views see, and what is followed."""
+"""The common part of all methods for factors: what the views see, and what is followed."""
 
 from abc import abstractmethod
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from sgmcmc_lab.samplers.targets.base import Array
 
 
 class Found(NamedTuple):
-    """What a method knows of the model."""
+    """The model as a method sees it."""
 
     loadings: Array
     """Their means, or the last draw, (D, ·)."""
@@ -30,7 +30,7 @@ class FactorsMethod(Method):
 
     @abstractmethod
     def found(self, model: Factors, state: Any) -> Found:
-        """What the state says of the model."""
+        """The model's parameters in the state."""
 
     @abstractmethod
     def covariance(self, model: Factors, state: Any) -> Array:

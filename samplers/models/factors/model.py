@@ -96,7 +96,9 @@ class Factors(Model):
                    doc="Learned with the factors; or known, as only that of the made-up data is.")  # fmt: skip
     held_out = Real(0.2, bounds=(0.05, 0.5), label="Held-out share",
                     doc="The share of the rows that the methods do not see. Of the made-up data a thousand more are drawn.")  # fmt: skip
-    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="Which rows are held out, or drawn.")
+    split_seed = Count(
+        1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the rows that are held out, or drawn."
+    )
 
     @classmethod
     def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Rows:
@@ -153,7 +155,7 @@ class Factors(Model):
         return self.y.shape[1]
 
     def facts(self) -> Mapping[str, str]:
-        """What the data are."""
+        """The description of the data."""
         names = ", ".join(self.names[:6]) + ", …" * (len(self.names) > 6)
         known = {"made with": f"{self.truth.shape[1]} factors and σ² = {MADE_NOISE}"} if self.truth is not None else {}
         return {
@@ -269,7 +271,7 @@ class Factors(Model):
 def mean_log_density(covariance: Array, scatter: Array, n: int) -> float:
     """The mean log density of n rows whose Σyyᵀ is ``scatter`` under N(0, covariance); −∞ where that is singular."""
     sizes = np.linalg.eigvalsh(covariance) if np.isfinite(covariance).all() else np.zeros(1)
-    # What rounding makes of 0 is no variance.
+    # A rounding error of 0 is no variance.
     if not sizes[0] > 1e-12 * sizes[-1]:
         return -np.inf
     log_det = np.log(sizes).sum()

@@ -20,7 +20,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 class FactorsSGVB(FactorsMethod):
-    """What both have in common: the unknowns are independent under q, so that the covariance of a row has the mean
+    """The common part of both: the unknowns are independent under q, so that the covariance of a row has the mean
     E[W] E[W]ᵀ + diag(Σ_k Var w_dk) + σ²I, which eq (20) takes from draws. σ² is 1/E[1/σ²].
     """
 

@@ -46,7 +46,7 @@ class Documents:
     of_text: bool = True
     """Whether they are texts, whose rare and common words may be left out."""
     taken: Taken | None = None
-    """What the files were taken for, where they are read from files."""
+    """The format of the files, if they are read from files."""
 
 
 def known_clusters(
@@ -85,7 +85,7 @@ def read(files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED
     kinds = [_kind(name) for name in visits]
     if len(set(kinds)) < len(kinds):
         raise FileError(list(visits)[-1], f"is another {kinds[-1]} file", "allowed is one of each kind")
-    # What is held out comes last.
+    # The held-out documents come last.
     ordered = sorted(visits.items(), key=lambda item: _kind(item[0]))
     with reading(ordered[0][0]):
         decoded = [(name, *decode(name, _unpacked(name, content), form.encoding)) for name, content in ordered]

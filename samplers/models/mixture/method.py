@@ -1,4 +1,4 @@
-"""What all methods for clusters of documents have in common: the slice sampler's step, with the move of θ left open.
+"""The common part of all methods for clusters of documents: the slice sampler's step, with the move of θ left open.
 
 The sticks and the words of the clusters are gamma variables, v_k = γ_k0/(γ_k0 + γ_k1) and θ_k = x_k/Σ_w x_kw. Given the
 clusters z of all documents they are independent: γ_k0 ~ Gamma(1 + N_k, 1), γ_k1 ~ Gamma(α + Σ_{l>k} N_l, 1) and
@@ -164,7 +164,7 @@ def log_density(offsets, words, theta, weights, new, out):
 
 @dataclass
 class State:
-    """Where a method is. Clusters have slots, of which some may be empty."""
+    """The state of a method. Clusters have slots, of which some may be empty."""
 
     z: NDArray[np.int64]
     """The slot of every document, (N,)."""
@@ -209,7 +209,7 @@ class MixtureMethod(Method):
         return np.arange(model.n_data)
 
     def packed(self, sticks: bool) -> Array:
-        """What the compiled move reads."""
+        """The numbers that the compiled move reads."""
         return np.zeros(1)
 
     def start(self, model: Mixture, rng: Generator) -> State:

@@ -56,7 +56,7 @@ class Mixture(Model):
     alpha_mean = Real(1.0, bounds=(1e-3, 1000.0), log=True, tex="m", label="Prior mean of α",
                       doc="The mean of the exponential prior of the concentration α. Large values expect many clusters.")  # fmt: skip
     held_out = Real(0.2, bounds=(0.01, 0.5), label="Held-out share", doc="The share of the documents that the methods do not see; at most 5,000. Visits with a .test file have theirs.")  # fmt: skip
-    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="Which documents are held out.")
+    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out documents.")
     min_documents = Count(2, bounds=(1, 1000), log=True, label="Rare words", doc="Words in fewer documents than this are left out of uploaded texts.")  # fmt: skip
     max_share = Real(0.5, bounds=(0.01, 1.0), label="Common words", doc="Words in a larger share of the documents are left out of uploaded texts.")  # fmt: skip
     max_words = Count(5000, bounds=(10, 10_000), log=True, tex="V", label="Largest vocabulary", doc="Of uploaded documents the words in the most of them are kept, up to this many.")  # fmt: skip
@@ -111,7 +111,7 @@ class Mixture(Model):
         return self.training.n_documents
 
     def facts(self) -> Mapping[str, str]:
-        """What the data are."""
+        """The description of the data."""
         facts = {
             "documents": f"{self.n_data + self.held.n_documents:,}, of which {self.held.n_documents:,} are held out",
             "different words": f"{self.n_words:,}",
@@ -122,7 +122,7 @@ class Mixture(Model):
         return facts
 
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
-        """Clusters from one to as many as there is room for; shares of the documents."""
+        """One cluster, or any number up to the limit; shares of the documents."""
         share = (0.0, 1.0001, False)
         return (0.9, 1.1 * MAX_SLOTS, True), share, share, (1e-6, 1e4, True)
 

@@ -1,6 +1,6 @@
 """Graphs: the built-in ones, one with known communities, and readers for uploaded files.
 
-What is uploaded is data of unknown make: its size, its encoding and its shape are checked before anything is built
+An uploaded file is untrusted: its size, its encoding and its shape are checked before anything is built
 of it, and what is wrong is named with its line.
 """
 
@@ -49,9 +49,9 @@ class Graph:
     groups: NDArray[np.int64] | None = None
     """The known group of each node (nodes,), where one is known."""
     group_source: str = ""
-    """What the known groups are."""
+    """The description of the known groups."""
     taken: Taken | None = None
-    """What the file was taken for, where it is read from one."""
+    """The format of the file, if it is read from one."""
 
     @property
     def n_nodes(self) -> int:
@@ -209,7 +209,7 @@ class _Shape:
         self.file = file
         self._n_lines, self._tell = n_lines, tell
         self.lines: dict[str, int] = {}
-        """Where each node is first named."""
+        """The place at which each node is first named."""
         self.edges: list[tuple[str, str]] = []
         self.n_loops = 0
         """Edges from a node to itself, which are left out."""
@@ -249,7 +249,7 @@ class _Shape:
 
 SOURCES = ("source", "src", "from", "fromnode", "fromnodeid", "start", "head", "u", "i", "id1", "node1", "nodea", "ego", "sender")  # fmt: skip
 TARGETS = ("target", "dst", "dest", "to", "tonode", "tonodeid", "end", "tail", "v", "j", "id2", "node2", "nodeb", "alter", "receiver")  # fmt: skip
-"""What titles call the two ends of an edge, in small letters and without other signs."""
+"""The titles of the two ends of an edge, in small letters and without other characters."""
 _STEM = re.compile(r"(\w*?[a-z])[ _.-]?(?:1|2|a|b|i|j|x|y)", re.IGNORECASE)
 
 
@@ -330,7 +330,7 @@ class _GraphML:
     def __init__(self, shape: _Shape):
         self.shape = shape
         self.labels: dict[str, dict[str, str]] = {}
-        """What the nodes' attributes say, by attribute and node."""
+        """The values of the nodes' attributes, by attribute and node."""
         self.defaults: dict[str, str] = {}
         self._keys: dict[str, str] = {}
         self._open: list[tuple[str, str]] = []
@@ -350,7 +350,7 @@ class _GraphML:
         self._parser.StartNamespaceDeclHandler = self._declare
 
     def read(self, text: str) -> None:
-        """Read through the XML. What it declares as its encoding does not count: it has been decoded."""
+        """Read through the XML. Its declared encoding does not count: it has been decoded."""
         parts = text.split("<")
         longest = max(parts, key=len)
         if len(longest) > MAX_TAG:

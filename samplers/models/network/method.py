@@ -1,4 +1,4 @@
-"""What all methods for networks have in common: what the views see, and what is followed."""
+"""The common part of all methods for networks: what the views see, and what is followed."""
 
 from abc import abstractmethod
 from typing import Any

@@ -29,7 +29,7 @@ class Split(NamedTuple):
     held: NDArray[np.int64]
     """The held-out pairs (·, 2), i < j."""
     truth: NDArray[np.bool_]
-    """Which of the held-out pairs are edges."""
+    """Whether each held-out pair is an edge."""
 
 
 def hold_out(graph: Graph, share: float, seed: int) -> Split:
@@ -116,7 +116,7 @@ class Network(Model):
                       doc="Shape and rate of the prior of γ₀, the mass that the communities share.")  # fmt: skip
     held_out = Real(0.2, bounds=(0.05, 0.5), label="Held-out share",
                     doc="The share of pairs that the methods do not see. Each node keeps an observed edge.")  # fmt: skip
-    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="Which pairs are held out.")  # fmt: skip
+    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out pairs.")  # fmt: skip
 
     data: Graph
 
@@ -149,7 +149,7 @@ class Network(Model):
         return self.data.n_pairs - len(self.held)
 
     def facts(self) -> Mapping[str, str]:
-        """What the data are."""
+        """The description of the data."""
         graph = self.data
         facts = {
             "nodes": f"{graph.n_nodes:,}",
@@ -224,7 +224,7 @@ class Network(Model):
         return auc(probability, self.truth)
 
     def picture(self, w: Array, r: Array) -> Snapshot:
-        """What the views show of every method.
+        """The numbers of every method that the views show.
 
         ``r`` (K,), ``W`` (N, K), ``explained`` (K,): the edges of each community; ``community`` (N,): argmax_k r_k w_ik
         Σ_j w_jk, through which a node has most edges;

@@ -1,7 +1,7 @@
 """The full conditionals of the probit lasso and of the lasso, compiled, and the loop that draws from them.
 
-Latent variables are the z of the data, of a probit lasso, and the scales τ of a lasso's coefficients. What is drawn
-given all of them, by sums that each fresh one moves on, is the global half of a sweep.
+Latent variables are the z of the data, of a probit lasso, and the scales τ of a lasso's coefficients. The global half
+of a sweep draws the variables given all of them, by sums that each fresh one updates.
 """
 
 from math import exp, sqrt

@@ -1,4 +1,4 @@
-"""What all methods for sparse regression have in common: their state, their score, and what the views see."""
+"""The common part of all methods for sparse regression: their state, their score, and what the views see."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -19,10 +19,10 @@ from sgmcmc_lab.samplers.targets.base import Array
 
 @dataclass
 class State:
-    """Where a method is."""
+    """The state of a method."""
 
     z: Array
-    """What is regressed on x, (N,)."""
+    """The response that is regressed on x, (N,)."""
     linear: Array
     """Xᵀz, (d,)."""
     w: Array
@@ -36,7 +36,7 @@ class State:
     average: LaterAverage
     """Of w."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """What one method needs besides."""
+    """The further state of one method."""
 
 
 class SparseMethod(Method):

@@ -98,7 +98,7 @@ class Sparse(Model):
         return self.x.shape[0] if self.probit else self.x.shape[1]
 
     def facts(self) -> Mapping[str, str]:
-        """What the data are."""
+        """The description of the data."""
         kind = "probit lasso: the z of the data are latent" if self.probit else "lasso: the scales of the coefficients are latent"  # fmt: skip
         names = ", ".join(f"w{subscript(k + 1)} {name}" for k, name in enumerate(self.names[:10]))
         return {

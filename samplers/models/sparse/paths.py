@@ -59,7 +59,7 @@ class Posterior:
         self.left -= n
 
     def point(self) -> Point:
-        """What the sweeps after the burn-in say."""
+        """The estimates from the sweeps after the burn-in."""
         at, draws = self.model, np.concatenate(self._draws)[BURN_IN:]
         sd = float(np.sqrt(((at.y - at.x @ draws.mean(axis=0)) ** 2).mean()))
         lasso = coordinate_descent(at.gram / sd**2, at.x.T @ at.y / sd**2, at.shrinkage / sd)

@@ -35,7 +35,7 @@ class Regression(Protocol):
 
 
 class Reference(NamedTuple):
-    """What is known of the posterior of w."""
+    """The reference posterior of w."""
 
     mean: Array
     """(d,)."""

@@ -64,6 +64,6 @@ def scale(rng, model, state, k):
 
 
 def finish(state, draws, touched):
-    """What every step ends with."""
+    """The end of every step."""
     state.average.next()[:] += np.mean(draws, axis=0)
     return touched

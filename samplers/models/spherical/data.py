@@ -11,7 +11,7 @@ from sgmcmc_lab.samplers.targets.base import Array
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Documents on the unit sphere of as many coordinates as there are words."""
+    """Documents on the unit sphere with one coordinate for each word."""
 
     rows: Array
     """(documents, words), each of length 1."""

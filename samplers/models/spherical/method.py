@@ -1,4 +1,4 @@
-"""What all methods for topics on a sphere have in common: their state, θ of a batch, the score, and what the views see.
+"""The common part of all methods for topics on a sphere: their state, θ of a batch, the score, and what the views see.
 
 Time is counted in units of τ = √(K/(κN)), so that the same step size suits every corpus: the curvature of U in β is of
 the size 1/τ². In the paper's units a step is ε = hτ and the friction C/τ.
@@ -28,7 +28,7 @@ SHAPE = np.zeros(0, dtype=np.int64)
 
 @dataclass
 class State:
-    """Where a method is."""
+    """The state of a method."""
 
     beta: Array
     """The topics, unit vectors (topics, words)."""
@@ -41,7 +41,7 @@ class State:
     average: LaterLogAverage
     steps: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
-    """What one method needs besides."""
+    """The further state of one method."""
 
 
 class SphericalMethod(Method):
@@ -146,7 +146,7 @@ class StochasticSpherical(SphericalSampler):
         """The factor that half a step's friction takes the velocity by."""
 
     def warm(self, model: Spherical, state: State) -> None:
-        """What half a step of the free flow does besides moving the topics."""
+        """The further updates of half a step of the free flow, besides the move of the topics."""
 
     def advance(self, model: Spherical, state: State, rng: Generator) -> int:
         """ABOBA, with the batch's θ drawn at the middle."""

@@ -70,7 +70,7 @@ class Spherical(Model):
     sigma = Real(2.0, bounds=(0.01, 100.0), log=True, tex=r"\sigma/V", label="Concentration of topics σ/V", doc="How close topics are to the corpus mean μ: σ over the number of words.")  # fmt: skip
     kappa0 = Real(2.0, bounds=(0.01, 100.0), log=True, tex=r"\kappa_0/V", label="Concentration of the mean κ₀/V", doc="How close μ is to the mean direction of the documents: κ₀ over the number of words.")  # fmt: skip
     held_out = Real(0.2, bounds=(0.01, 0.5), label="Held-out share", doc="The share of the documents that the methods do not see; at most 500.")  # fmt: skip
-    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="Which documents are held out.")
+    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out documents.")
     min_documents = Count(2, bounds=(1, 1000), log=True, label="Rare words", doc="Words in fewer documents than this are left out.")  # fmt: skip
     max_share = Real(0.5, bounds=(0.01, 1.0), label="Common words", doc="Words in a larger share of the documents are left out.")  # fmt: skip
     max_words = Count(500, bounds=(10, 5000), log=True, tex="V", label="Largest vocabulary", doc="Of a corpus the words in the most documents are kept, up to this many.")  # fmt: skip
@@ -146,7 +146,7 @@ class Spherical(Model):
         return len(self.training)
 
     def facts(self) -> Mapping[str, str]:
-        """What the data are."""
+        """The description of the data."""
         return {
             "documents": f"{self.n_data + len(self.held):,}, of which {len(self.held):,} are held out",
             "different words": f"{self.n_words:,}",

@@ -79,7 +79,7 @@ COMPILED = (_run, *POINTERS)
 
 
 def packed(beta: Array, documents: Array, kappa: float, alpha: float) -> Array:
-    """What the compiled energy reads: κ, α, G, and g of each document."""
+    """The numbers that the compiled energy reads: κ, α, G, and g of each document."""
     return np.concatenate([[kappa, alpha], (beta @ beta.T).ravel(), (documents @ beta.T).ravel()])
 
 

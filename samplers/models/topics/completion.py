@@ -49,7 +49,7 @@ class Completion:
     """exp(−mean log p̄(w|d)) of the predicted words, p̄ the running average of p(w|d) over the draws.
 
     p(w|d) = Σ_k π_dk φ_kw, with π_d from Gibbs sweeps over the document's observed words given φ. Draws come at
-    growing distances; each weighs as many steps as there are since the one before, so that p̄ is the average over
+    growing distances; each is weighted by the number of steps since the one before, so that p̄ is the average over
     time. The generator is its own: how often it is scored changes no draw of the method.
     """
 

@@ -85,9 +85,9 @@ class Corpus:
     topics: Array | None = None
     """The topics that the documents were drawn from, (topics, words), where they are known."""
     labels: tuple[str, ...] | None = None
-    """What group each document is of, where that is known."""
+    """The known group of each document, if there are groups."""
     taken: Taken | None = None
-    """What the files were taken for, where it is read from files."""
+    """The format of the files, if it is read from files."""
 
     @property
     def n_documents(self) -> int:
@@ -176,7 +176,7 @@ def reuters() -> Corpus:
 
 
 def reuters_folder() -> Path:
-    """Where the files of the articles are. Raises :class:`SpecError` where their package is not installed."""
+    """The folder of the articles' files. Raises :class:`SpecError` where their package is not installed."""
     spec = importlib.util.find_spec("lda")
     if spec is None or not spec.submodule_search_locations:
         raise SpecError("model.corpus", "reuters", "the package lda, which has it, is not installed")
@@ -236,7 +236,7 @@ def from_bags(bags: Sequence[Ids], vocabulary: tuple[str, ...]) -> Corpus:
 class _Patterns(NamedTuple):
     word: re.Pattern[str]
     end: re.Pattern[str]
-    """What may go on at the end of a word."""
+    """The characters that may continue a word at its end."""
 
 
 @cache
@@ -347,7 +347,7 @@ def _read(files: Mapping[str, bytes], tell: Tell, form: Format) -> Corpus:
 
 
 def _unspaced(text: str) -> str:
-    """What is done with a script that has no spaces between words, where the beginning of the text is in one."""
+    """The treatment of a script without spaces between words, if the beginning of the text is in one."""
     part = text[:PIECE]
     if 5 * len(_UNSPACED.findall(part)) < len(part):
         return ""
@@ -547,7 +547,7 @@ def _ldac_line(place: str, line: str, n_words: int) -> NDArray[np.int64]:
 
 
 def _allowed(part: str, n_words: int) -> str:
-    """What should stand in the place of a wrong pair."""
+    """The expected text in the place of a wrong pair."""
     word = part.partition(":")[0]
     if not _PAIR.fullmatch(part):
         return "allowed is word:count, two whole numbers"

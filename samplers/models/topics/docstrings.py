@@ -31,7 +31,7 @@ def scipy_docstrings() -> Corpus:
     """The docstrings of SciPy's public functions, without examples, references and stop words.
 
     They are read from the installed package, and so another version has other documents. A document's title is the
-    function, its label the subpackage. Neighbours are of different subpackages as far as there are any.
+    function, its label the subpackage. Neighbours are of different subpackages, if possible.
     """
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 

@@ -1,7 +1,8 @@
-"""What all methods for topics share: the layout of the counts, and Gibbs sampling of a document's topics given φ.
+"""The common part of all methods for topics: the layout of the counts, and Gibbs sampling of a document's topics given
+φ.
 
-The topics of a word lie side by side, (words, columns), with as many columns as there are topics, rounded up to a
-multiple of :data:`BLOCK`; the columns beyond have the scale 0 and are never drawn. So the products are computed with
+The topics of a word lie side by side, (words, columns), with a column for each topic, their number rounded up to
+a multiple of :data:`BLOCK`; the columns beyond have the scale 0 and are never drawn. So the products are computed with
 vector instructions, and the sums are taken in one fixed order, block by block: the same draws on every machine.
 """
 

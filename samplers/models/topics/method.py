@@ -1,4 +1,4 @@
-"""What all methods for topics have in common: their state, their score, and what the views see."""
+"""The common part of all methods for topics: their state, their score, and what the views see."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ MAX_SHOWN = 20_000
 
 @dataclass
 class State:
-    """Where a method is: the topics of all words, and the weights φ = (weights + prior)·scale."""
+    """The state of a method: the topics of all words, and the weights φ = (weights + prior)·scale."""
 
     weights: Array
     """Counts or θ, (words, columns)."""
@@ -46,10 +46,10 @@ class State:
     data: Corpus
     """The training documents, or of a stream its last minibatch."""
     source: Source | None = None
-    """Where it is in the stream."""
+    """The position in the stream."""
     steps: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
-    """What one method needs besides."""
+    """The further state of one method."""
 
 
 class TopicMethod(Method):
@@ -59,14 +59,14 @@ class TopicMethod(Method):
     takes_streams: ClassVar[bool] = False
     """Whether it needs no document twice."""
 
-    # What its tests need besides.
+    # Further declarations for the tests.
     exact_at: ClassVar[tuple[dict[str, Value], int, float]]
     """Settings, steps, and the bias that the posterior then has for a corpus of three documents of three words."""
 
     batch_size = Count(50, bounds=(1, 100_000), log=True, tex="n", label="Documents in a step", doc="How many training documents one step looks at.")  # fmt: skip
 
     def prior(self, model: Topics) -> float:
-        """What is added to the weights to make φ: β where they are counts, 0 where they are θ."""
+        """The number added to the weights to make φ: β where they are counts, 0 where they are θ."""
         return 0.0
 
     def first_state(self, model: Topics, rng: Generator, weights: Array) -> State:
@@ -198,4 +198,4 @@ def top(weights, prior, scale, words, probabilities):
 
 
 COMPILED = (fold_in, predict, top)
-"""What every method needs compiled."""
+"""The functions that every method needs compiled."""

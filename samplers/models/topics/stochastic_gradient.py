@@ -1,4 +1,4 @@
-"""What the stochastic-gradient methods share: the expanded mean, the minibatch of documents, the schedule.
+"""The common part of the stochastic-gradient methods: the expanded mean, the minibatch of documents, the schedule.
 
 The state is θ (words, columns) with φ_kw = θ_kw/Σ_w θ_kw and the prior θ_kw ~ Gamma(β, 1), so that φ_k ~ Dir(β). With
 the proportions integrated out, Fisher's identity gives the gradient as an expectation over the topics z of the words:
@@ -92,7 +92,7 @@ class StochasticGradient(TopicMethod):
     has_momentum: ClassVar[bool] = False
 
     def packed(self, step_size: float) -> Array:
-        """What the compiled step reads."""
+        """The numbers that the compiled step reads."""
         return np.array([step_size])
 
     def compiled_step(self) -> Any:

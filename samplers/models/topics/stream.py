@@ -33,7 +33,7 @@ SEED = 20_130_612
 
 
 class Source(ABC):
-    """Where a run is in a stream; part of its state."""
+    """The position of a run in a stream; part of its state."""
 
     @abstractmethod
     def next(self, n: int) -> Corpus:

@@ -48,7 +48,7 @@ class NormState:
     """q, the optimiser's memory and the ELBO's trace."""
 
     transform: str
-    """What θ is here."""
+    """The meaning of θ here."""
     centre: Array
     """The means of θ, (unknowns,)."""
     raw_spread: Array

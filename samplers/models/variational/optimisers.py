@@ -23,7 +23,7 @@ class Ascent:
         self.velocity = np.zeros(size)
 
     def change(self, name: str, g: Array, step_size: float, momentum: float, rho: float) -> Array:
-        """What to add to the parameters.
+        """The increment of the parameters.
 
         Momentum: v ← (1 − λ) g + λ v. SGD: 0.01 γ v. AdaGrad: 0.1 γ v / (1e-6 + √Σv²). RMSprop: m ← 0.1 v² + 0.9 m,
         0.01 γ v / (1e-6 + √m). AdaDelta: m_g ← ρ v² + (1 − ρ) m_g, Δ = γ v √(m_Δ + ε) / √(m_g + ε),
@@ -65,7 +65,7 @@ class AscentMethod(Method):
                doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.")  # fmt: skip
 
     def change(self, ascent: Ascent, g: Array) -> Array:
-        """What to add to the parameters, given the gradient of the last draw."""
+        """The increment of the parameters, given the gradient of the last draw."""
         return ascent.change(self.optimiser, g, self.step_size, self.momentum, self.rho)
 
     def textbook_change(self, ascent, g):

@@ -1,4 +1,4 @@
-"""What the variational methods and MAP share: positive parameters, and the trace of the ELBO."""
+"""The common part of the variational methods and MAP: positive parameters, and the trace of the ELBO."""
 
 from array import array
 
