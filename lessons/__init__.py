@@ -23,8 +23,8 @@ beside the course. A broken file is reported with its line, and the others load:
     views = ["state", "marginal"]
     ```
 
-A step is a line ``## Title``, a text, and at its end at most one ``toml`` block. What a block leaves out (the
-experiment, views, controls, page, lengths) goes on as in the step before. All fields of a block:
+A step is a line ``## Title``, a text, and at its end at most one ``toml`` block. Fields that a block leaves
+out (the experiment, views, controls, page, lengths) remain as in the step before. All fields of a block:
 
 ``experiment``
     A link's query as above (of the page's *Copy the link*; run lengths may be added), or a table::
@@ -80,7 +80,7 @@ a number in the text
 ``watch``
     One sentence: where to look, and what is to be seen there.
 ``claim``
-    ``[[claim]]``, as many as there are. ``says`` is a sentence that the check mark stands beside. ``measure`` is one
+    ``[[claim]]``, any number up to 20. ``says`` is a sentence that the check mark stands beside. ``measure`` is one
     of :mod:`lessons.measures`, ``"probability(column:5;high:1e-8)"``; ``lane`` its lane (1 if left out). With
     ``against`` another lane, the number is their ratio, or with ``quantity = "difference"`` their difference; with
     ``quantity = "bias"`` or ``"relative_bias"`` what is above the target's value. Then either ``equals`` a number,

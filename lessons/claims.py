@@ -17,7 +17,7 @@ STALE = 0.1
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a claim."""
+    """The outcome of a claim."""
 
     claim: Claim
     measured: float
@@ -141,7 +141,7 @@ def _chance(goal: Goal, found: Estimate, expected: float | None) -> float | None
 
 
 def in_words(goal: Goal, expected: float | None) -> str:
-    """What a goal expects; ``expected`` is the number that it is about, where that is known."""
+    """The number that a goal expects; ``expected`` is the number that it is about, where that is known."""
     if expected is not None:
         return f"{expected:.6g}"
     if goal.exact:

@@ -345,7 +345,9 @@ def table(report: Mapping[str, Any]) -> str:
 
 
 def which_number(rows: Sequence[str]) -> str:
-    """Which claims of a table test the paper's number and which a number of the lab's own, in sentences."""
+    """Sentences that name the claims of a table that test the paper's number, and those that test a number of the lab's
+    own.
+    """
     cells = [row.removeprefix("| ").removesuffix(" |").split(" | ") for row in rows]
     kinds = Counter(_tests_paper(number, allowed) for _, _, number, _, allowed, _, _ in cells)
     return (

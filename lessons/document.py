@@ -35,7 +35,7 @@ Path_ = tuple[str | int, ...]
 
 
 class LessonError(ValueError):
-    """What is wrong with a lesson's file, and in which line."""
+    """The fault of a lesson's file, with its line."""
 
     def __init__(self, file: str, line: int, message: str):
         super().__init__(f"{file}:{line}: {message}")
@@ -44,7 +44,7 @@ class LessonError(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a TOML document stands in its file."""
+    """The position of a TOML document in its file."""
 
     file: str
     first: int
@@ -316,7 +316,7 @@ def prose_problem(text: str) -> tuple[int, str] | None:
     control = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text)
     if control:
         return at(control.start()), "control characters are not allowed"
-    # What a text becomes is looked at, too: a text can be written in more ways than a pattern has.
+    # The result of a text is checked, too: a text can be written in more ways than a pattern has.
     problem = markup_problem(text)
     return _formula_problem(text) if problem is None else problem
 
@@ -418,7 +418,7 @@ def _inside(names: Path_, counts: Mapping[Path_, int]) -> Path_:
 
 
 def _open(row: str, quote: str, depth: int) -> tuple[str, int]:
-    """Which long string, and how many brackets, are still open at the end of a row."""
+    """The long string, and the number of brackets, that are still open at the end of a row."""
     i = 0
     while i < len(row):
         three = row[i : i + 3]

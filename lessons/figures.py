@@ -315,7 +315,7 @@ OF_RUNS: dict[str, Callable[[Lanes], Any]] = {
 
 
 class Swept(NamedTuple):
-    """What is drawn of a lane: a point with a bar over its seeds at each value of the axis."""
+    """The drawing of a lane: a point with a bar over its seeds at each value of the axis."""
 
     label: str
     x: Any
@@ -331,7 +331,7 @@ class Swept(NamedTuple):
 
 
 def swept(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str], axis: str = "", slopes: bool = True) -> list[Swept]:  # fmt: skip
-    """What is drawn of each lane along an axis, or the one that the claims are about; over the others the best mean.
+    """The drawing of each lane along an axis, or of the one that the claims are about; over the others the best mean.
 
     Of a bias the size is drawn, for a log axis has no signs; of three points or more the slope is told.
     """

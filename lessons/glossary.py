@@ -23,7 +23,7 @@ class Term:
     also: tuple[str, ...] = ()
     """Its other forms: abbreviations, plurals."""
     long: str = ""
-    """What an abbreviation stands for, as a text spells it out."""
+    """The expansion of an abbreviation, as a text spells it out."""
     formula: str = ""
     """How a formula has it, where the step that introduces it does so in a formula."""
 
@@ -43,7 +43,7 @@ def glossary() -> tuple[Term, ...]:
 
 @cache
 def _pattern() -> tuple[re.Pattern[str], dict[str, Term]]:
-    """What finds a term: the longest form that begins at a place; and the term of each form."""
+    """The pattern that finds a term: the longest form that begins at a place; and the term of each form."""
     forms = {form: term for term in glossary() for form in (term.name, *term.also)}
     longest = sorted(forms, key=len, reverse=True)
     # Words may begin a sentence, abbreviations and symbols are as they are.
@@ -52,7 +52,7 @@ def _pattern() -> tuple[re.Pattern[str], dict[str, Term]]:
 
 
 def found(text: str) -> Iterator[tuple[int, int, Term]]:
-    """Where terms begin and end in a text without formulas."""
+    """The first and last positions of the terms in a text without formulas."""
     pattern, forms = _pattern()
     for match in pattern.finditer(text):
         yield match.start(), match.end(), forms.get(match[0]) or forms[match[0].lower()]

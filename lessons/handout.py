@@ -1,7 +1,7 @@
 """A lesson as one file that opens without a server or a network: for a learning platform, slides, or print.
 
-Formulas are MathML, figures are Bokeh's with its script in the file, and answers are folded away. What is unfolded on
-the screen is printed, the rest is not.
+Formulas are MathML, figures are Bokeh's with its script in the file, and answers are folded away. Only parts that are
+unfolded on the screen are printed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +80,7 @@ def handout(lesson: Lesson, outcomes: Mapping[int, Outcome], *, quick: bool = Fa
         _step(lesson, step, outcomes.get(step.number), places.get(step.number, []), teacher) for step in lesson.steps
     )
     length = "at reduced length" if quick else "at full length"
-    measured = f" What it claims was measured {length} when this file was made." if outcomes else ""
+    measured = f" Its claims were measured {length} when this file was made." if outcomes else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>

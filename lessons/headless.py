@@ -24,7 +24,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a step."""
+    """The outcome of a step."""
 
     step: Step
     quick: bool
@@ -67,7 +67,7 @@ def run_step(
 
 @dataclass(frozen=True)
 class LiveResult:
-    """What came so far of a claim in runs that go on."""
+    """The outcome so far of a claim in runs that continue."""
 
     counted: int
     """The steps that its number is of, in the shortest of its lanes."""
@@ -125,7 +125,7 @@ def _lanes_of(
 
 
 def _needs(claims: Iterable[Claim]) -> dict[int, set[str]]:
-    """What the measures of each lane need."""
+    """The data that the measures of each lane require."""
     out: dict[int, set[str]] = {}
     for claim in claims:
         for lane in claim.lanes:
@@ -168,7 +168,7 @@ def _model_runs(
 
 
 def _at_once(works: Sequence[Callable[[Told], Any]], progress: Callable[[int], Any]) -> list[Any]:
-    """What each of the works returns, two at a time; each tells how far it is, and ends there after an interrupt."""
+    """The return values of the works, two at a time; each tells how far it is, and ends there after an interrupt."""
     done = [0] * len(works)
     stopped = False
 

@@ -1,4 +1,4 @@
-"""What is amiss in the layout of a page of the app, from the page's own boxes: captions that lie on curves or on each
+"""Faults in the layout of a page of the app, from the page's own boxes: captions that lie on curves or on each
 other, and whatever is cut off, too small, or wider than its place.
 """
 

@@ -1,7 +1,7 @@
-"""What a lesson is, and how its file is read: see :mod:`lessons` for how to write one.
+"""A lesson and the reader of its file: see :mod:`lessons` for how to write one.
 
 Everything is checked when it is read: a lesson that loads has experiments that run, claims that can be measured, and
-answers that are among their options. What is wrong raises :class:`~lessons.document.LessonError` with file and line.
+answers that are among their options. A fault raises :class:`~lessons.document.LessonError` with file and line.
 Views and the page's own settings are only names here; the page's tests hold them against what there is.
 """
 
@@ -50,7 +50,7 @@ FIGURES = ("marginal", "joint", "trace", "autocorrelation", "sweep", "scores")
 
 @dataclass(frozen=True)
 class Goal:
-    """What a measured number must be: about ``equals``, or within the bounds."""
+    """The condition on a measured number: about ``equals``, or within the bounds."""
 
     equals: float | None = None
     exact: bool = False
@@ -95,13 +95,13 @@ class Claim:
     paper: Paper | None
     line: int
     supports: tuple[str, ...] = ()
-    """What of the step it proves: the marked answer, the watch sentence."""
+    """The part of the step that it proves: the marked answer, the watch sentence."""
     change: Mapping[str, Any] | None = field(default=None, hash=False)
     """Of a check: what its own run has other than the step's experiment."""
     quick_change: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def experiment(self, spec: Experiment, quick: bool) -> Experiment:
-        """What it is measured on; ``spec`` is the step's experiment at that length."""
+        """The experiment on which it is measured; ``spec`` is the step's experiment at that length."""
         change = self.quick_change if quick else self.change
         return spec if change is None else _changed(spec, change)
 
@@ -122,7 +122,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Question:
-    """What the student answers before running."""
+    """The question that the student answers before the run."""
 
     ask: str
     options: tuple[str, ...]
@@ -134,7 +134,7 @@ class Question:
     by: str = MEASURE
 
     def reply(self, option: int) -> str:
-        """What is said of an option, counted from 1; nothing of a question that was skipped."""
+        """The reply to an option, counted from 1; nothing of a question that was skipped."""
         return self.replies[option - 1] if option else ""
 
     @property
@@ -229,7 +229,7 @@ class Step:
     sweep: Sweep | None
     figures: tuple[str, ...]
     names: tuple[str, ...]
-    """What the lesson calls the lanes; empty where it leaves them their own titles."""
+    """The lesson's names of the lanes; empty where it leaves them their own titles."""
     teacher: str
     """A note for the teacher: what to say, and what students get wrong."""
     exercises: tuple[Exercise, ...]
@@ -682,7 +682,7 @@ def _claim(fields: Fields, step: Step, before: Step | None = None) -> Claim:
     full_given, quick_given = _goal_values(fields), _goal_values(quick) if quick is not None else {}
     if quick is not None:
         quick.done()
-    # What the reduced run says of one kind of bound takes the place of all of that kind.
+    # A kind of bound that the reduced run gives replaces all of that kind.
     kept = dict(full_given)
     for group in (("equals", "exact", "above", "below"), ("tolerance", "relative", "errors")):
         if any(name in quick_given for name in group):

@@ -22,7 +22,7 @@ MAX_FILES = 200
 
 
 Known = TypeVar("Known", Lesson, Outline)
-"""What is read of a lesson's file."""
+"""The result of reading a lesson's file."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def folders(own: Iterable[str | Path] = ()) -> list[Path]:
 def paths_of(folder: Path) -> list[Path]:
     """The files of a folder that are to be lessons, in order. Raises :class:`OSError`.
 
-    What begins with a point is an editor's own: a lock, or a copy of what is being written.
+    Names that begin with a point are an editor's own: a lock, or a copy of what is being written.
     """
     names = (path.name for path in folder.iterdir())
     wanted = (name for name in names if name.endswith(".md") and name[0] != "." and name.lower() != "readme.md")
@@ -91,7 +91,7 @@ def find(key: str, own: Iterable[str | Path] = (), read: Callable[[Path], Lesson
 
 
 def read_file(path: Path, read: Callable[[Path], Known]) -> Known:
-    """What ``read`` makes of a file. Raises :class:`LessonError`, also for what ``read`` did not expect."""
+    """The result of ``read`` for a file. Raises :class:`LessonError`, also for what ``read`` did not expect."""
     try:
         return read(path)
     except LessonError:
@@ -118,7 +118,7 @@ def _key(path: Path) -> str | None:
 
 
 def _gather(own: Iterable[str | Path], read: Callable[[Path], Known]) -> tuple[list[Known], list[str]]:
-    """What ``read`` makes of every file of every folder, in the order of the course, and what is wrong."""
+    """The results of ``read`` for every file of every folder, in the order of the course, and the faults."""
     lessons: list[Known] = []
     problems: list[str] = []
     for folder in folders(own):

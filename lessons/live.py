@@ -14,7 +14,7 @@ MOST = 20
 
 
 def values(spec: Experiment) -> dict[str, float]:
-    """What a formula may name: numbers of the target, and of each lane with its number, ``step_size2``.
+    """Names that a formula may use: numbers of the target, and of each lane with its number, ``step_size2``.
 
     Without a number a name is that of the first lane that has it.
     """

@@ -20,7 +20,7 @@ from sgmcmc_lab.samplers import SpecError
 
 @dataclass(frozen=True)
 class StepOutline:
-    """What a list shows of a step."""
+    """A step as a list shows it."""
 
     title: str
     question: bool
@@ -31,7 +31,7 @@ class StepOutline:
 
 @dataclass(frozen=True)
 class Outline:
-    """What a list shows of a lesson."""
+    """A lesson as a list shows it."""
 
     key: str
     title: str

@@ -21,7 +21,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Lecture:
-    """What is shown in one go."""
+    """The steps that are shown in one lecture."""
 
     title: str
     minutes: int

@@ -50,7 +50,7 @@ def as_html(
 
 
 def markup_problem(text: str) -> tuple[int, str] | None:
-    """What of the marks of a text a page may not show, with the line in it, from 0; None for a good one."""
+    """The markup of a text that a page may not show, with its line, from 0; None for a good one."""
     # A formula is as long as its lines are many, and the numbers of lines stay.
     held = _FORMULA.sub(lambda match: "x" + "\n" * match[0].count("\n"), LIVE.sub("1", text))
     for token in _MARKDOWN.parse(held):

@@ -13,11 +13,11 @@ from sgmcmc_lab.samplers.output import written
 from sgmcmc_lab.samplers.parameters import SpecError
 
 BEGIN, END = "<!-- begin: written by a command -->", "<!-- end: written by a command -->"
-"""What a command writes stands between these lines of a file; the rest of the file is kept."""
+"""A command writes between these lines of a file; the rest of the file is kept."""
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """The conditions of the figures."""
     packages = ("numba", "numpy", "scipy", "blackjax", "jax", "lda", "mici", "tomotopy")
     return {
         "platform": platform.platform(),

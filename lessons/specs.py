@@ -180,4 +180,4 @@ def addresses(data: Mapping[str, Any]) -> list[str]:
 
 
 _NOWHERE = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
-"""What a link is read against; a lesson's link names all that it needs."""
+"""The experiment against which a link is read; a lesson's link names all that it needs."""

@@ -131,7 +131,7 @@ def connect(address: str) -> AbstractContextManager[Any]:
 
 
 def results_folder() -> Path:
-    """Where results of sweeps are kept: below SGMCMC_LAB_CACHE, or the user's cache folder."""
+    """The folder of the results of sweeps: below SGMCMC_LAB_CACHE, or the user's cache folder."""
     return Path(os.environ.get("SGMCMC_LAB_CACHE") or platformdirs.user_cache_dir("sgmcmc-lab")) / "sweeps"
 
 
@@ -240,7 +240,7 @@ def run(
 
 
 Each = Callable[[Point, Estimate], None]
-"""What is told of every run that is done."""
+"""A function that is told of every finished run."""
 
 
 def _estimate(answer: Answer) -> Estimate:
@@ -297,7 +297,7 @@ class Curve(NamedTuple):
 
 
 def axis_of(step: Step) -> str:
-    """What a sweep is drawn against: the axis of the first slope, or one that the claims single out, or the last."""
+    """The axis of a sweep's figure: the axis of the first slope, or one that the claims single out, or the last."""
     assert step.sweep is not None
     of_slope = next((claim for claim in step.claims if claim.reduction == SLOPE), None)
     if of_slope is not None:
@@ -309,7 +309,7 @@ def axis_of(step: Step) -> str:
 
 
 def label_of(step: Step, axis: str) -> str:
-    """What the controls call what an axis moves: ``Step size ε``."""
+    """The label in the controls of the value that an axis moves: ``Step size ε``."""
     assert isinstance(step.spec, Experiment)
     part, _, name = axis.rpartition(".")
     key = step.spec.target.key
@@ -322,7 +322,7 @@ def label_of(step: Step, axis: str) -> str:
 
 
 def quantity_of(sweep: Sweep) -> str:
-    """What a sweep measures, in words."""
+    """The measure of a sweep, in words."""
     what = MEASURES[sweep.measure.key].title
     return what if sweep.quantity == VALUE else f"{what}: {sweep.quantity.replace('_', ' ')}"
 

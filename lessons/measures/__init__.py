@@ -1,4 +1,4 @@
-"""What a claim can measure: one file a measure, or a family of them."""
+"""The measures of claims: one file a measure, or a family of them."""
 
 from sgmcmc_lab.lessons.measures.acceptance import Acceptance
 from sgmcmc_lab.lessons.measures.agreement import AdjustedRand, Purity

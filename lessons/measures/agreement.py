@@ -9,7 +9,7 @@ from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.settings import ANY_TARGET
 
 OF = ("clusters", "mixture")
-"""Models whose snapshots have the cluster of each datum, z."""
+"""Models whose snapshots have the cluster of each data point, z."""
 
 
 class Agreement(OfModel):

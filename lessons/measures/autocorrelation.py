@@ -32,7 +32,7 @@ class Tau(OfChains):
 
 
 class Cost(Tau):
-    """What an independent draw costs, (n w_z + w_θ) τ: n data a gradient, τ the autocorrelation time in steps.
+    """The cost of an independent draw, (n w_z + w_θ) τ: n data a gradient, τ the autocorrelation time in steps.
 
     Smolyakov, Liu & Fisher, eq (13); where the target has no data, n is 1.
     """
@@ -40,7 +40,9 @@ class Cost(Tau):
     key = "cost"
     title = "Cost of an independent draw"
     of_model = False
-    per_datum = Real(1.0, bounds=(0.0, 1e9), label="Cost of a datum", doc="w_z: what it costs to look at one datum.")
+    per_datum = Real(
+        1.0, bounds=(0.0, 1e9), label="Cost of a data point", doc="w_z: the cost of one data point."
+    )
     per_step = Real(1.0, bounds=(0.0, 1e9), label="Cost of a step", doc="w_θ: what a step costs beside its data.")
 
     def of(self, lane: Any) -> Estimate:

@@ -11,7 +11,9 @@ class Auxiliary(Measure):
     key = "auxiliary"
     title = "Moment of a momentum"
     requires = MOMENTA
-    component = Count(1, bounds=(1, 100), label="Component", doc="Which of what a chain has beside θ, counted from 1.")
+    component = Count(
+        1, bounds=(1, 100), label="Component", doc="The number of the auxiliary variable, counted from 1."
+    )
     order = Count(2, bounds=(1, 2), label="Power", doc="The power p of E aᵖ.")
 
     def check(self, spec: RunSpec) -> None:

@@ -1,4 +1,4 @@
-"""What every measure declares, and what measures share.
+"""The declarations of every measure, and the common part of measures.
 
 A measure of a lane on a density reads its :class:`Evidence`: the trace, and what else the measure ``requires``. A
 measure of a lane on a model of data reads its run. Both have running statistics of columns. All are functions of
@@ -27,7 +27,8 @@ from sgmcmc_lab.samplers.trace import Divergence, Trace
 FEWEST = 8
 """Chains that a standard error from their spread needs."""
 STATISTICS, DRAWS, MOMENTA, OWN_RUN = "statistics", "draws", "momenta", "a run of its own"
-"""What a measure needs: the running statistics alone, all draws, snapshots of the momenta, or a run that it makes."""
+"""The data that a measure requires: the running statistics alone, all draws, snapshots of the momenta, or a run that it
+makes."""
 NAN = float("nan")
 
 
@@ -39,12 +40,12 @@ class Estimate:
     error: float | None = None
     """Its standard error, where it is known."""
     exact: float | None = None
-    """What it is under the target distribution, where that is known."""
+    """Its value under the target distribution, where that is known."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the run of one lane gave."""
+    """The run of one lane as measures read it."""
 
     trace: Trace
     momenta: Array | None = None
@@ -88,7 +89,7 @@ class Measure(param.ParameterizedABC):
 class OfColumn(Measure):
     """A number of one column: of θ, of ω on the simplex, or of what is followed of a model; counted from 1."""
 
-    column = Count(1, bounds=(1, 400), label="Column", doc="Which coordinate, counted from 1.")
+    column = Count(1, bounds=(1, 400), label="Column", doc="The number of the coordinate, counted from 1.")
 
     @property
     def k(self) -> int:

@@ -12,7 +12,7 @@ class Expectation(Measure):
     key = "expectation"
     title = "Expectation"
     requires = DRAWS
-    number = Count(1, bounds=(1, 400), label="Number", doc="Which of the target's moments, counted from 1.")
+    number = Count(1, bounds=(1, 400), label="Number", doc="The number of the target's moment, counted from 1.")
 
     def moment(self, target: Target) -> Moment:
         """The target's moment."""

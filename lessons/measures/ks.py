@@ -17,7 +17,7 @@ class KS(Measure):
     key = "ks"
     title = "KS distance"
     has_error = False
-    column = Count(0, bounds=(0, 400), label="Column", doc="Which column, counted from 1; 0 for the mean of the target's own.")  # fmt: skip
+    column = Count(0, bounds=(0, 400), label="Column", doc="The number of the column, counted from 1; 0 for the mean of the target's own.")  # fmt: skip
 
     def check(self, spec: RunSpec) -> None:
         n = spec.make_target().n_columns

@@ -36,7 +36,9 @@ class Score(OfModel):
 
 
 class DataToReach(OfModel):
-    """How many data a method had touched when its score first was as good as ``threshold``; infinite if never."""
+    """The number of data points that a method had touched when its score first reached ``threshold``; infinite if
+    never.
+    """
 
     key = "data_to_reach"
     title = "Data to reach a score"

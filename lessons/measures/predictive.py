@@ -1,4 +1,4 @@
-"""What data that a typed model makes have more of than the data."""
+"""The posterior predictive p-value of a statistic of a typed model."""
 
 import numpy as np
 

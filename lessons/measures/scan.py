@@ -44,7 +44,7 @@ class ScanTau(Measure):
 
 
 class ScanCost(ScanTau):
-    """What an independent draw of that scan costs, (m w_z + w_θ) τ, smallest at m* = √(2s²N w_θ/w_z)."""
+    """The cost of an independent draw of that scan, (m w_z + w_θ) τ, smallest at m* = √(2s²N w_θ/w_z)."""
 
     key = "scan_cost"
     title = "Cost of an independent draw of a scan"

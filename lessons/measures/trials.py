@@ -1,4 +1,4 @@
-"""What a method that chooses its batch size found in its trials."""
+"""The results of the trials of a method that chooses its batch size."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class TrialTau(OfTrials):
 
 
 class TrialGain(OfTrials):
-    """What an independent draw costs with all data over what it costs with the best size: f(N)/min f, at least 1."""
+    """The cost of an independent draw with all data over the cost with the best size: f(N)/min f, at least 1."""
 
     key = "trial_gain"
     title = "Gain of the best batch size over all data"

@@ -69,7 +69,7 @@ def draws(
 
 
 def odds(theta: Array, order: NDArray[np.int64], sticks: bool) -> Array:
-    """ω_j / Σ_{l>j} ω_l in the order of the data. What is too small for a number counts as 1e-300."""
+    """ω_j / Σ_{l>j} ω_l in the order of the data. A value that underflows counts as 1e-300."""
     if not sticks:
         omega = np.maximum(theta, 1e-300)
     else:

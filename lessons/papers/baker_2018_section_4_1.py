@@ -2,7 +2,7 @@
 
 The command is ``python -m sgmcmc_lab.lessons.papers.baker_2018_section_4_1``.
 
-Baker et al. 2018 (section 4.1) say that SCIR's gain is essentially for free. What a step costs is processor time: the
+Baker et al. 2018 (section 4.1) say that SCIR's gain is essentially for free. The cost of a step is processor time: the
 two draw the same minibatch's topics alike, and then θ for every word and topic, SCIR by a Poisson and a gamma number
 and SGRLD by a normal one. So the price depends on V·K beside the words of a minibatch.
 """
@@ -33,7 +33,7 @@ POINTS: dict[str, Sequence[dict[str, Value]]] = {
     "lda_scir": [{"step_size": h} for h in (0.01, 0.03, 0.1, 0.3, 1.0)],
     "lda_sgrld": [{"step_size": h} for h in (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)],
 }
-"""What is tried of each, with a seed of its own."""
+"""The settings tried for each, with a seed of its own."""
 TUNING_SEED = 1000
 SCORES = 8
 """Of one run, evenly over its documents."""

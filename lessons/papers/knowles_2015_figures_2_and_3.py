@@ -33,7 +33,7 @@ MOST_SEEDS = 100
 
 @dataclass
 class Found:
-    """What the two figures are drawn from."""
+    """The data of the two figures."""
 
     name: str
     """Of the graph."""

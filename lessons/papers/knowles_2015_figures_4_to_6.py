@@ -3,9 +3,9 @@
 The command is ``python -m sgmcmc_lab.lessons.papers.knowles_2015_figures_4_to_6``.
 
 Figure 4: Amari errors of loadings and processor times on made-up data, by the rows N. Figure 5: −log density of a
-held-out row by N and by processor time, on wines and digits or on a CSV file of one's own, for the CyTOF cells of the
-paper cannot be had. Figure 6: estimated covariances of these from 200 rows, and how far they are from that of the
-held-out rows. ± is a standard deviation over seeds, each of which has rows of its own. The pictures are drawn by
+held-out row by N and by processor time, on wines and digits or on a CSV file of one's own, because the CyTOF cells of
+the paper are not available. Figure 6: estimated covariances of these from 200 rows, and how far they are from that of
+the held-out rows. ± is a standard deviation over seeds, each of which has rows of its own. The pictures are drawn by
 :mod:`lessons.papers.pictures`.
 """
 
@@ -64,7 +64,7 @@ class Held:
 
 @dataclass
 class Found:
-    """What the three figures are drawn from."""
+    """The data of the three figures."""
 
     made: dict[int, Array]
     """By N: see :func:`made`."""
@@ -89,7 +89,7 @@ def fit(model: Factors, key: str, n_steps: int, seed: int, rho: float = 0.95, lo
 
 
 def timed(make: Callable[[], Array]) -> tuple[Array, float]:
-    """What it makes, and the processor time that it took."""
+    """Its result, and the processor time that it took."""
     began = time.process_time()
     made = make()
     return made, time.process_time() - began

@@ -47,7 +47,7 @@ class Case:
     method: str
     grid: Sequence[Params]
     place: int
-    """Where the paper's figure 5(a) has it: 1 is the lowest."""
+    """The position in the paper's figure 5(a): 1 is the lowest."""
 
 
 def _steps(*values: float, **fixed: Value) -> list[Params]:
@@ -194,7 +194,7 @@ def read_texts(path: Path) -> Corpus:
 
 @dataclass(frozen=True)
 class Found:
-    """What Figure 5(a) is drawn from."""
+    """The data of Figure 5(a)."""
 
     name: str
     """Of the texts."""

@@ -43,7 +43,7 @@ GRIDS: dict[tuple[str, str], list[Params]] = {
     ("lda_sgld", "expanded mean"): _grid(step_size=[1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 0.1]),
     ("lda_sgld", "original"): [x | ORIGINAL for x in _grid(step_size=[1e-9, 1e-8, 1e-7, 3e-7, 1e-6, 3e-6, 1e-5])],
 }
-"""What is tried of every method, by its key and variant; all else is at its default."""
+"""The settings tried for every method, by its key and variant; all else is at its default."""
 
 
 @dataclass(frozen=True)

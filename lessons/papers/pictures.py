@@ -135,7 +135,7 @@ def held_out(data: str, by_rows: dict[int, factors.Held]) -> Picture:
     """Figure 5 of Knowles 2015."""
     rows = list(by_rows)
     last = by_rows[rows[-1]]
-    paper = "paper, on CyTOF cells, which cannot be had: gamma SGVB ahead of Ledoit–Wolf"
+    paper = "paper, on CyTOF cells, which are not available: gamma SGVB ahead of Ledoit–Wolf"
     figure, (likelihood, clock) = canvas(f"Held-out rows of {data}: lower is better", paper, 2, 11)
     for i, name in enumerate(factors.REAL_METHODS):
         curve(likelihood, rows, np.array([held.scores[:, i] for held in by_rows.values()]), name, i)
@@ -167,7 +167,7 @@ def plain(axis: Any) -> None:
 
 def covariances(data: str, matrices: Array) -> Picture:
     """Figure 6 of Knowles 2015."""
-    paper = "paper: of CyTOF cells, which cannot be had"
+    paper = "paper: of CyTOF cells, which are not available"
     title = f"Covariances of {data}, estimates from up to {factors.COVARIANCE_ROWS} rows, one seed"
     figure, panels = canvas(title, paper, len(matrices), 12)
     beside = ~np.eye(matrices.shape[1], dtype=bool)

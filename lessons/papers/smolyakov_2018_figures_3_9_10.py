@@ -1,4 +1,4 @@
-"""Which half of the sweep is worth its time.
+"""The halves of a sweep, compared at equal time.
 
 The command is ``python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_3_9_10``.
 

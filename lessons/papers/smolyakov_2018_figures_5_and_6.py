@@ -46,7 +46,8 @@ class Curve:
     """One chain."""
 
     seconds: Array
-    """Of its work until it was looked at, (looks,): each time that it had drawn as many z as there are points."""
+    """Of its work until it was looked at, (looks,): each time that the number of drawn z had reached a multiple of the
+    number of points."""
     scores: Array
     """(looks, SCORES)."""
     followed: Array

@@ -1,4 +1,6 @@
-"""What commands about the batch size share: trials of the sizes (Smolyakov, Liu & Fisher, Algorithm 1), and their R̂."""
+"""The common part of the commands about the batch size: trials of the sizes (Smolyakov, Liu & Fisher, Algorithm 1), and
+their R̂.
+"""
 
 from dataclasses import dataclass
 
@@ -11,7 +13,7 @@ from sgmcmc_lab.samplers.targets.base import Array
 
 @dataclass(frozen=True)
 class Trials:
-    """What an independent draw costs with each batch size."""
+    """The cost of an independent draw with each batch size."""
 
     sizes: NDArray[np.int64]
     """Falling, from all on."""
