@@ -1,4 +1,4 @@
-"""What the server does once, at its start."""
+"""The start of the server."""
 
 # First of all: what comes after it takes seconds.
 import sys
@@ -31,7 +31,7 @@ install()
 patches.install()
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread that reads a file may keep the loop waiting for the interpreter. The loop lets go of it at every
+"""How long a thread that reads a file may keep the loop waiting for the interpreter. The loop releases it at every
 stat of a file and every send, some hundred times for a figure. With Python's .005 s the longest standstill while a
 corpus of 20,000 documents was read was .56 and .59 s, with this .25 and .29 s, at the same rate of frames."""
 

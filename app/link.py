@@ -90,7 +90,7 @@ def read_query(state: AppState, query: str) -> list[str]:
 
 
 OWN = ("theme", "present", "teacher", "hide", "room", "answer", "answers")
-"""What a link holds of the person, whom nobody follows in it."""
+"""The settings of a link that belong to one person and that nobody follows."""
 
 
 def to_share(state: AppState) -> str:
@@ -107,7 +107,7 @@ def to_lead(state: AppState) -> str:
 def follow(state: AppState, query: str) -> list[str]:
     """Set the state as :func:`read_query` does, but leave what is the person's own as it is.
 
-    What goes on in the link goes on here: another step size does not begin the run anew.
+    A run that the link leaves unchanged continues: another step size does not begin the run anew.
     """
     fields, messages = read_fields(query)
     place = state.place
@@ -154,7 +154,7 @@ def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> t
 
 
 def _asked(query: str, fields: Mapping[str, str], shown: Experiment) -> Asked | None:
-    """What waits for the link's file, where it is somebody's own table that is not there."""
+    """The request for the link's file, if its table was uploaded and is not there."""
     table = re.search(rf"\b{OfTable.data_parameter}:({OWN_TABLE}[0-9a-f]+)", fields.get("target", ""))
     return None if table is None or shown.of_own_data else Asked(query, table[1], shown)
 
@@ -243,7 +243,7 @@ def _read_page(state: AppState, fields: dict[str, str], messages: list[str]) -> 
 
 
 def _parts(fields: Mapping[str, str], name: str, messages: list[str]) -> list[str]:
-    """What a field lists with commas, each once and not more than the page could have."""
+    """The comma-separated values of a field, each once and no more than the page could have."""
     listed = fields.get(name, "").split(",")
     parts = list(dict.fromkeys(part for part in listed if part))
     if len(parts) > MAX_PARTS:
@@ -254,7 +254,7 @@ def _parts(fields: Mapping[str, str], name: str, messages: list[str]) -> list[st
 
 
 def _hidden(parts: Sequence[str], experiment: Experiment, messages: list[str]) -> list[str]:
-    """What a link leaves out of the page, and a sentence for what it names that is not there."""
+    """The parts that a link leaves out of the page, and a sentence for each unknown name."""
     words = (*HIDEABLE, *WORDS)
     out = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""What `panel serve app` opens."""
+"""The page that `panel serve app` opens."""
 
 import logging
 

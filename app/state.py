@@ -75,7 +75,7 @@ class Asked(NamedTuple):
     query: str
     table: str
     shown: Experiment
-    """What the page has in its place."""
+    """The experiment that the page has in its place."""
 
 
 class AppState(param.Parameterized):
@@ -90,7 +90,7 @@ class AppState(param.Parameterized):
         0, bounds=(0, SLOWEST), doc="Seconds a step, which is shown in its parts; 0 is as fast as speed says."
     )
     views = param.List(DEFAULT_VIEWS)
-    axis = param.Selector(objects=list(AXES), doc="What curves are drawn against.")
+    axis = param.Selector(objects=list(AXES), doc="The x axis of the curves.")
     coordinate = param.Integer(0, bounds=(0, None), doc="The coordinate that one-dimensional views show.")
     shown = param.Integer(0, bounds=(0, None), doc="The lane whose inside the pictures of a model show.")
     dark = param.Boolean(False)
@@ -107,11 +107,11 @@ class AppState(param.Parameterized):
         super().__init__(**values)
         self.place = Place()
         self.refused: list[str] = []
-        """What the link asked for and is not shown, a sentence each."""
+        """The requests of the link that are not shown, a sentence each."""
         self.led_resets: str | None = None
         """The resets of the page that this one follows, as the last link said."""
         self.asked: Asked | None = None
-        """What waits for its file."""
+        """The request that waits for its file."""
 
     @property
     def seed(self) -> int:
@@ -279,7 +279,7 @@ class AppState(param.Parameterized):
         return messages
 
     def bring(self, files: Mapping[str, bytes]) -> None:
-        """Take files in place of the data that are there. What is wrong in them shows when they are read."""
+        """Take files in place of the data that are there. Faults in them appear when they are read."""
         self._take(Upload(KINDS[self.experiment.target.key], files))
 
     def read_again(self, field: str, value: str) -> None:
@@ -449,7 +449,7 @@ class AppState(param.Parameterized):
         self._set(n_chains=n_chains)
 
     def lane_titles(self) -> tuple[str, ...]:
-        """What a lesson calls each lane, or its title; samplers that appear twice are told apart by what differs."""
+        """A lesson's name of each lane, or its title; samplers that appear twice are told apart by what differs."""
         titles = (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
         step = self.place.step
         called = names(step, self.experiment) if step is not None else [""] * len(titles)
@@ -507,7 +507,7 @@ TOLD = 2
 
 
 def _apart(lane: Lane, twins: Sequence[Lane]) -> str:
-    """What sets a lane apart from others with the same sampler."""
+    """The differences of a lane from others with the same sampler."""
     kinds = {twin.gradient.key for twin in twins} - {lane.gradient.key}
     told = f" · {GRADIENTS[lane.gradient.key].title.removeprefix('Minibatch, ')}" if kinds else ""
     numbers = 0
@@ -576,7 +576,7 @@ def _fit_recipe(lane: dict[str, Any], target: Target) -> None:
 
 
 def _first(lane: Mapping[str, Any], target: Target) -> dict[str, float]:
-    """What the parameters of a lane's sampler begin with, where that is not what they declare."""
+    """The first values of the parameters of a lane's sampler that differ from the declared ones."""
     return SAMPLERS[lane["sampler"]["key"]].first_values(target.first_steps, lane.get("gradient", {}).get("key", ""))
 
 

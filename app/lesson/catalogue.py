@@ -107,7 +107,7 @@ def _html(html: str = "", **more: Any) -> Any:
 
 
 def item(lesson: Outline, known: Mapping[str, Outline]) -> dict[str, Any]:
-    """What the list shows of a lesson, and what there is to be done in it."""
+    """A lesson's entry in the list, with its outstanding steps."""
     steps = [{"question": step.question, "claims": step.live_claims} for step in lesson.steps]
     return {"key": lesson.key, "title": as_words(lesson.title), "about": about(lesson, known), "steps": steps}
 

@@ -63,7 +63,7 @@ async def read_apart() -> Library:
 def lesson_of(key: str) -> Lesson | None:
     """The lesson with this key; None where there is none. Raises :class:`LessonError` where its file is broken.
 
-    It makes no other lesson's experiments. Whoever comes from the event loop awaits :func:`lesson_apart` before.
+    It makes no other lesson's experiments. A caller in the event loop awaits :func:`lesson_apart` before.
     """
     return find(key, read=_lesson)
 
@@ -80,12 +80,12 @@ async def lesson_apart(key: str) -> None:
 
 
 def outlines() -> dict[str, Outline]:
-    """What a list shows of each lesson, by key, without those known to be broken. No experiment is made."""
+    """The outline of each lesson, by key, without those known to be broken. No experiment is made."""
     return _outlines()[0]
 
 
 def known_problems() -> tuple[str, ...]:
-    """What is wrong with the lessons' files, as far as they have been read."""
+    """The faults of the lessons' files, as far as they have been read."""
     found = already_read()
     return _outlines()[1] if found is None else found.problems
 
@@ -106,7 +106,7 @@ def _outlines() -> tuple[dict[str, Outline], tuple[str, ...]]:
 
 
 def _errors() -> dict[Path, LessonError]:
-    """What is wrong with each file that has been read and has not changed since."""
+    """The fault of each file that has been read and has not changed since."""
     return {
         path: found
         for path, (state, found) in list(_FILES.items())
@@ -168,7 +168,7 @@ def _stamp(folder: Path) -> tuple[Any, ...]:
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """What differs when a file has changed; None of one that is gone, or of a link to nowhere."""
+    """A value that differs when a file has changed; None of one that is gone, or of a link to nowhere."""
     try:
         seen = path.stat()
     except OSError:
@@ -177,7 +177,7 @@ def _state(path: Path) -> tuple[int, int] | None:
 
 
 def problems(lesson: Lesson) -> list[str]:
-    """What a lesson asks of the page that the page has not: views that do not fit, axes and coordinates."""
+    """Requests of a lesson that the page cannot fulfil: views that do not fit, axes and coordinates."""
     return [f"{lesson.file}:{step.line}: {sentence}" for step in lesson.steps for sentence in _step_problems(step)]
 
 

@@ -41,7 +41,7 @@ class Proof:
 
     @property
     def rows(self) -> list[Row]:
-        """What a sweep has measured so far."""
+        """The numbers of a sweep so far."""
         # A copy at once: the worker's thread may add to it meanwhile.
         return [Row(point, tuple(found)) for point, found in list(self._found.items())]
 
@@ -49,7 +49,7 @@ class Proof:
         """Run the step at reduced length, and judge its claims."""
         try:
             if self.step.sweep is not None:
-                # What its picture is made with takes a second to load, for which no page is to stand still.
+                # The library of its picture takes a second to load, during which no page may stand still.
                 from sgmcmc_lab.lessons import figures
 
                 figures.prepare("bokeh")

@@ -27,7 +27,7 @@ WORDS: dict[State, str] = {
 
 @dataclass(frozen=True)
 class Mark:
-    """What a claim's check mark says."""
+    """The check mark of a claim."""
 
     state: State
     detail: str = ""

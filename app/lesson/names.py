@@ -1,4 +1,4 @@
-"""What a step calls its lanes, on the page for as long as it is true of what runs there."""
+"""A step's names of its lanes, which the page shows as long as they hold for the running lanes."""
 
 from sgmcmc_lab.lessons import Step
 from sgmcmc_lab.samplers import Experiment, Lane

@@ -148,7 +148,7 @@ class LessonPanel:
 
     @property
     def place(self) -> Place:
-        """Where the person is."""
+        """The person's place in the course."""
         place: Place = self.state.place
         return place
 
@@ -167,7 +167,7 @@ class LessonPanel:
         return [*texts, (self._standing.id, escape(summary(found))), *self._news(found)]
 
     def _news(self, found: Sequence[Mark]) -> list[tuple[str, str]]:
-        """What the browser shall note: the answers given in this lesson, and the claims of this step that are met."""
+        """News for the browser to store: the answers given in this lesson, and the claims of this step that are met."""
         lesson, here = self.place.lesson, self.place.number
         if lesson is None:
             return []
@@ -199,7 +199,7 @@ class LessonPanel:
         if self.place.lesson is not None and self.place.number > 1:
             self._go(self.place.lesson, self.place.number - 1)
 
-    # What is in it
+    # The contents
 
     def _refresh(self) -> None:
         lesson, step = self.place.lesson, self.place.step
@@ -340,7 +340,7 @@ class LessonPanel:
         return parts
 
     def _exercises(self, step: Step) -> list[Any]:
-        """What there is to be done; for the teacher with solutions and a note."""
+        """The task that remains; for the teacher with solutions and a note."""
         parts: list[Any] = []
         for number, exercise in enumerate(step.exercises, 1):
             html = f"<b>Exercise {number}.</b> {in_line(exercise.text, self._explained)}"
@@ -376,7 +376,7 @@ class LessonPanel:
                 description="Back to the step: its own experiment from the beginning, and its controls.",
             )
         free.on_click(lambda _: self._go(lesson, self.place.number) if self.place.free else self.place.try_it())
-        # What became of the claims stands beside the way on, wherever the text is scrolled to.
+        # The verdict on the claims stands beside the button for the next step, wherever the text is scrolled to.
         self._standing = Div(
             text="", sizing_mode="stretch_width", styles={"font-size": f"{13 * (1.4 if self.state.present else 1):g}px"}
         )

@@ -1,4 +1,4 @@
-"""Where a person is in the course: lesson, step, answer, and whether all controls are free."""
+"""A person's place in the course: lesson, step, answer, and whether all controls are free."""
 
 import re
 
@@ -12,7 +12,7 @@ from sgmcmc_lab.samplers.parameters import SpecError
 SKIPPED = 0
 """The answer of somebody who did not want to predict."""
 FIELDS = ("lesson", "step", "answer", "answers", "try")
-"""What a link holds of it."""
+"""The part of it that a link holds."""
 
 
 class Place(param.Parameterized):

@@ -1,4 +1,4 @@
-"""What a person has done in the lessons. The browser keeps it; the server only tells it what is new."""
+"""A person's progress in the lessons. The browser keeps it; the server only tells it what is new."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,13 +12,13 @@ from sgmcmc_lab.app.page.bundle import ASSETS
 from sgmcmc_lab.lessons import Step
 
 NONE, SKIPPED, WRONG, RIGHT = "none", "skipped", "wrong", "right"
-"""What became of a step's question; none where it has no question, or no answer yet."""
+"""The outcome of a step's question; none where it has no question, or no answer yet."""
 
 
 class ProgressStore(JSComponent):
     """Lets the browser note what is new."""
 
-    text = param.String(doc="What is new, as JSON.")
+    text = param.String(doc="The news, as JSON.")
     lessons = param.List([], doc="The lessons of a list that shows what is done; empty where nothing is shown.")
 
     _esm = ASSETS / "progress.js"
@@ -40,7 +40,7 @@ def news(lesson: str, steps: Mapping[int, tuple[str, int]]) -> str:
 
 
 def outcome(step: Step, answer: int | None) -> str:
-    """What became of the question of a step."""
+    """The outcome of the question of a step."""
     if step.question is None or answer is None:
         return NONE
     return SKIPPED if not answer else RIGHT if answer == step.question.answer else WRONG

@@ -1,6 +1,6 @@
 """Threads that all pages share, by the processor time that each has had.
 
-Which of the waiting pages is next is decided as in start-time fair queueing (Goyal, Vin & Cheng 1996): the one that has
+The order of the waiting pages is that of start-time fair queueing (Goyal, Vin & Cheng 1996): the one that has
 had least. A page that was idle begins where the others are, so nobody saves up. A piece of work cannot be taken from
 its thread, and may be a single step of many seconds: after a moment it no longer counts, and another thread goes on
 with those who wait; between the two the system decides, which gives each the same time.
@@ -24,7 +24,7 @@ class have as many."""
 
 
 class ProcessorShare:
-    """What one page has had of a queue's threads."""
+    """The processor time that one page has had of a queue's threads."""
 
     had = 0.0
     """Seconds of processor, on the queue's clock: of a page that came later, what the others had before is in it."""
@@ -44,7 +44,7 @@ class Work:
 
 
 class Queue:
-    """Who is next, without threads; clocks are its caller's."""
+    """The scheduling policy, without threads; the caller supplies the time."""
 
     def __init__(self, places: int):
         self.places = places

@@ -33,7 +33,7 @@ SHORTEST_SECONDS = 0.1
 SLOW_SECONDS = 0.25
 """The time between two rounds of slow work, such as ensembles, R-hat and readouts."""
 
-# Shared by all sessions: as many places as there are processors.
+# Shared by all sessions: one thread for each processor.
 POOL = Pool(2, "engine")
 SLOW = Pool(1, "slow")
 

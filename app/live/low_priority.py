@@ -1,4 +1,4 @@
-"""Threads of workers, which let the event loop go first."""
+"""Low-priority threads for work beside the event loop."""
 
 from concurrent.futures import ThreadPoolExecutor
 

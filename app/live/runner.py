@@ -41,7 +41,7 @@ _FINDER = Pool(2, "finder")
 
 
 class Screen(LiveScreen, Protocol):
-    """What the runner asks of the page."""
+    """The runner's interface to the page."""
 
     def show_work(self, what: str, share: float | None) -> None:
         """Say what is being made ready and how far it is, with a way to cancel; an empty text when all is there."""
@@ -97,18 +97,18 @@ class Runner(Live):
         self.lanes: Lanes | None = None
         self.views: list[Any] = []
         self._built: tuple[Any, list[str]] | None = None
-        """What the figures are built for, and which."""
+        """The scene and the views for which the figures are built."""
         self._drew = False
         """Whether the figures hold something of the lanes."""
         self._opened: tuple[Experiment, Upload | None] = (state.experiment, None)
-        """What runs now, and the upload: what a cancelled or refused experiment gives way to."""
+        """The running experiment, and the upload: what a cancelled or refused experiment gives way to."""
         self._known = state.experiment
         self._changes: dict[int, Change]
         self._cancelled = asyncio.Event()
         self._said_diverged: set[int] = set()
         self.walk = Walk()
         self.say_step: Callable[[Walk], list[tuple[str, str]]] = lambda _: []
-        """What the page says of a step that is taken apart, by the model's id."""
+        """The page's texts about a step that is taken apart, by the model's id."""
         self.lit_step: Callable[[Walk], list[str]] = lambda _: []
         """The colour of each of its parts."""
         self.doubts: Any = None
@@ -116,7 +116,7 @@ class Runner(Live):
         self._parts_hidden = False
         """Whether the coming step is shown without its parts at first, for a person asks for one after the other."""
         self._next: asyncio.TimerHandle | None = None
-        """Where a step takes seconds: the call that makes the next one."""
+        """In slow motion: the call that makes the next one."""
         self._engine = asyncio.Lock()
         self._said_long = False
         self._search: Search | None = None
@@ -234,7 +234,7 @@ class Runner(Live):
             self._give_way(str(error))
             return
         except Exception:
-            # What ran before goes on; what was brought may be such that no check thought of it.
+            # The former runs continue; what was brought may be such that no check thought of it.
             log.exception("An unexpected error while an experiment was opened")
             self._give_way("The experiment cannot be opened: an unexpected error, of which the server's log says more.")
             return
@@ -384,7 +384,7 @@ class Runner(Live):
         self.views = views
 
     def _wanted(self) -> tuple[Any, list[str]]:
-        """What figures are built for, and which."""
+        """The scene and the views for which figures are built."""
         return scene_of(self.state, self.lanes), self.state.shown_views()
 
     async def _send_layout(self) -> None:
@@ -403,7 +403,7 @@ class Runner(Live):
                 lanes.change(i, change)
                 self._forget_divergence(i, lanes.runs[i].divergence)
             if changes:
-                # What the page goes back to is what runs, not what it was opened with.
+                # The page returns to the running experiment, not to the one with which it was opened.
                 self._opened = self.state.experiment, self._opened[1]
             if lanes.short(self.state, single):
                 lanes.move(self.state, single)
@@ -543,7 +543,7 @@ def _is_light(experiment: Experiment) -> bool:
 
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
-    """What cannot change without a restart."""
+    """The settings that cannot change without a restart."""
     begins = experiment.seed, experiment.n_chains, experiment.start, experiment.momentum
     return *begins, tuple(lane.sampler.key for lane in experiment.lanes)
 

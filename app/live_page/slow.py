@@ -31,7 +31,7 @@ def names_of(alone: Sequence[Experiment]) -> tuple[str, ...]:
 
 
 def palette(names: tuple[str, ...]) -> dict[str, Any]:
-    """What a page needs of parts beside the steps: their names, and the colour of each in both themes."""
+    """The page's data about parts, besides the steps: their names, and the colour of each in both themes."""
     return {"names": names, "light": colours_of(names, LIGHT), "dark": colours_of(names, DARK)}
 
 

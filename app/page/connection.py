@@ -1,4 +1,4 @@
-"""What a page does when its server does not answer: it says so, and goes on with the same experiment when it does."""
+"""A page whose server does not answer: it says so, and goes on with the same experiment when it does."""
 
 from typing import Any
 

@@ -83,11 +83,13 @@ def _shown(x: float | int) -> str:
 
 
 def slider(options: dict[str, Any], value: Any, chosen: Callable[[Any], Any], **common: Any) -> Any:
-    """A slider over listed values. ``chosen`` is called with each that the mouse lets go of, or a key goes to."""
+    """A slider over listed values. ``chosen`` is called with each value at which the mouse is released, or to which a
+    key moves.
+    """
     made = pmui.DiscreteSlider(options=options, value=value, size="small", tooltips=False, **common)
 
     def moved(event: Any) -> None:
-        # What a client sends may be anything; what counts is the value.
+        # A client may send anything; what counts is the value.
         if event.new != -1:
             forget()
             chosen(made.value)
@@ -180,7 +182,7 @@ class _Followed:
         return made
 
     def _agree(self, made: Any) -> None:
-        """What is true is known here, and what the widget holds has been asked for."""
+        """This function knows the true value; the widget holds the requested one."""
         self._known, self._asked = self.read(), made.value
 
     def refresh(self) -> None:
@@ -188,7 +190,7 @@ class _Followed:
         if value == self._known and made.value != self._asked and "value_throttled" in made.param:
             # A hand has moved the slider on, and is not done.
             return
-        # What was refused and can be mended is left as it was typed.
+        # A refused value that can be corrected is left as it was typed.
         wrong = getattr(made, "error_state", False)
         if made.value == value and wrong:
             # Refused until something else was changed, too.
@@ -206,7 +208,7 @@ class _Followed:
 
 
 class ControlPanel(ABC):
-    """A sidebar: widgets that ask the state to change. What goes on being needed stays, with the hand that is on it."""
+    """A sidebar: widgets that ask the state to change. A widget that is still needed stays, with its focus."""
 
     def __init__(self, state: Any, notify: Callable[[str, str], None], of_lesson: bool = False):
         """``of_lesson``: the controls that a lesson's step leaves to the student, which stand in its panel."""
@@ -241,7 +243,7 @@ class ControlPanel(ABC):
         return _Part(make(), self._following)
 
     def _follow(self, read: Callable[[], Any], make: Callable[[], Any]) -> Any:
-        """What ``make`` makes, to be kept at the value that ``read`` returns."""
+        """The widget that ``make`` makes, to be kept at the value that ``read`` returns."""
         followed = _Followed(read, make)
         self._following.append(followed)
         return followed.slot
@@ -253,7 +255,7 @@ class ControlPanel(ABC):
         )
 
     def _own_table(self) -> str:
-        """What a spec calls the table that the person brought; empty where there is none."""
+        """The name in a spec of the uploaded table; empty where there is none."""
         upload = self.state.upload
         return str(upload.data().key) if upload is not None and issubclass(upload.kind.model, OfTable) else ""
 
@@ -299,7 +301,7 @@ class ControlPanel(ABC):
         )  # fmt: skip
 
     def _name(self, title: str) -> Any:
-        """What a card has in place of its menu, where that is left out."""
+        """The heading of a card whose menu is left out."""
         style = {"font-weight": "600", "font-size": "15px"}
         return pn.pane.HTML(escape(title), sizing_mode="stretch_width", margin=(4, 10), styles=style)
 
@@ -380,7 +382,7 @@ class Controls(ControlPanel):
     def refresh(self, force: bool = False) -> None:
         """Draw the widgets again where other ones are needed. The others show what is true now.
 
-        What is given up, or could not be opened, gives way to the experiment before, whose values are others.
+        An experiment that is cancelled, or cannot be opened, is replaced by the one before, whose values differ.
         """
         super().refresh(force)
         self._own.show(self.state.upload, self.state.brought)
@@ -563,14 +565,14 @@ class Controls(ControlPanel):
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
 
     def _momentum(self) -> list[Any]:
-        """What the chains are thrown with, where a sampler carries a momentum on."""
+        """The momentum of the chains at the start, for samplers that keep one."""
         setting, state = settings_of(self.state.experiment.target.key)["momentum"], self.state
         return [
             self._widget(setting, lambda: state.experiment.momentum, lambda value: self._do(state.set_momentum, value))
         ]
 
     def _seldom(self) -> list[Any]:
-        """What of a model is seldom changed."""
+        """The parameters of a model that are seldom changed."""
         widgets = [] if self._of_lesson else self._target_widgets(slice(FIRST, None))
         return self._folded("More about the model", widgets)
 

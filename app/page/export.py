@@ -74,7 +74,7 @@ def script(experiment: Experiment) -> str:
     imports, table = _IMPORTS, ""
     if experiment.of_own_data:
         table_held = held(experiment.target.values()[OfTable.data_parameter])
-        # What was chosen on the page, or guessed, is not guessed again.
+        # A format chosen on the page, or guessed, is not guessed again.
         form = GUESSED if table_held is None or table_held.taken is None else table_held.taken.format
         imports, table = _OWN_IMPORTS, _OWN.format(target=experiment.target.key, form=form)
     return _SCRIPT.format(steps=experiment.n_steps, experiment=experiment.to_json(), imports=imports, table=table)
@@ -186,7 +186,7 @@ class ExportMenu:
         self.camera.take_film("sgmcmc-lab.webm", self.caption(), colours.surface, colours.text, seconds)
 
     def caption(self) -> str:
-        """What a picture or a film is of."""
+        """The subject of a picture or a film."""
         experiment = self.runner.experiment()
         title, lanes = ANY_TARGET[experiment.target.key].title, ", ".join(self.state.lane_titles())
         return f"SG-MCMC Lab · {title} · {lanes} · seed {experiment.seed}"
@@ -208,7 +208,7 @@ class ExportMenu:
         if experiment.of_model:
             self.notify("info", "A recording of this experiment is being made, which takes ten seconds: models of data need Python to run.")  # fmt: skip
         else:
-            self.notify("info", "The live page is being made. What was never compiled for it takes a minute.")
+            self.notify("info", "The live page is being made. Functions that were never compiled for it take a minute.")
         make = partial(
             live_page, experiment, shown=views, axis=self.state.axis, upload=self.state.own_data, lab=self._address
         )

@@ -21,7 +21,7 @@ _OPEN, _CLOSE = {"{", "(", "[", r"\left", r"\underbrace"}, {"}", ")", "]"}
 
 
 def in_lines(tex: str, ends: str, most: float = MOST) -> str:
-    """A displayed formula whose parts, and as much of each as there is room for, stand one below the other."""
+    """A displayed formula in lines: its parts, cut to the available width, one below the other."""
     rows = [row for part in split_formula(tex, ends) for row in _fit(part, most)]
     if len(rows) == 1:
         return rows[0]
@@ -63,7 +63,7 @@ def width(tex: str) -> float:
 
 
 def _group(tex: str, at: int) -> tuple[str, int]:
-    """What a command takes, the next token or what is in braces, and where it ends."""
+    """The argument of a command, which is the next token or a group in braces, and its end."""
     depth, start = 0, at
     for token, _, end in _tokens(tex, at):
         depth += {"{": 1, "}": -1}.get(token, 0)

@@ -18,7 +18,7 @@ OF_THE_PAGE = {
     "sampler": "Sampler",
     "gradient": "Gradient",
 }
-"""What the page calls what is no parameter."""
+"""The page's labels of fields that are no parameters."""
 _FIELD = re.compile(r"^[A-Za-z][\w.]*(?= = )", re.MULTILINE)
 
 

@@ -26,7 +26,7 @@ SX = {
     "& .main .MuiToolbar-root": {"display": "none"},
     "& .main-content": {"pb": "var(--strip, 34px)"},
 }
-"""What the page's frame leaves out."""
+"""The parts that the page's frame leaves out."""
 
 
 class Presenter(JSComponent):

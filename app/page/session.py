@@ -1,4 +1,4 @@
-"""What the pages of a session share: its loop's life, messages, the transport's buttons and the frame around it all."""
+"""The base of a session's pages: its loop's life, messages, the transport's buttons and the frame around it all."""
 
 import asyncio
 import logging
@@ -87,7 +87,7 @@ class Session:
         self._errands: set[asyncio.Task[None]] = set()
         self._waiting: list[Callable[[], None]] = []
         self._messages: list[str] = []
-        """What the link said that is not so."""
+        """The faults of the link."""
         self._written_at: Any = None
         """The lesson and the step that the address was last written for."""
         self.status = Notice(severity="info")
@@ -117,11 +117,11 @@ class Session:
         self._written_at = at
 
     def running(self) -> tuple[Any, list[Any]]:
-        """What runs now, and the runs that claims about it are held against."""
+        """The running experiment, and the runs on which its claims are checked."""
         raise NotImplementedError
 
     def say_refused(self) -> Any:
-        """What the link asked for and is not shown."""
+        """The requests of the link that are not shown."""
         sentences = with_labels(in_short(self.state.refused), self.state.experiment).split("\n")
         self.told = Notice("\n".join([NOT_RUN, *sentences]) if self.state.refused else "", severity="warning")
         return self.told

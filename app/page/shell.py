@@ -30,11 +30,11 @@ GUIDES = {
     "clusters": "Methods look for clusters among these points; nobody says how many there are. <b>First</b>, watch one cluster become several. <b>Then</b> change a method in the menu (☰), or let the points begin in 30 clusters, and see how many are left. <b>Or</b> bring your own points.",
     "mixture": "Methods look for clusters among these documents; nobody says how many there are. <b>First</b>, watch each cluster find its words. <b>Then</b> change a method in the menu (☰), or let the documents begin in one cluster, and see what the samplers make of it. <b>Or</b> bring your own documents, or visits of web pages.",
     "factors": "Methods look for a few factors that make these columns vary together. <b>First</b>, watch the loadings sharpen, and the rates of factors that are not needed fall. <b>Then</b> change the factors K in the menu (☰), or choose the made-up data and change their rows N: gamma SGVB takes as long with all rows as with ten. <b>Or</b> bring your own rows.",
-    "spherical": "Each document is an arrow of length 1 in as many dimensions as there are words, and so is each topic. <b>First</b>, watch the topics turn towards their documents on the globe. <b>Then</b> change a method or its step size in the menu (☰), and see whose held-out curve falls lowest. <b>Or</b> choose documents whose topics are known, or bring your own.",
+    "spherical": "Each document is an arrow of length 1 in a space with one dimension per word, and so is each topic. <b>First</b>, watch the topics turn towards their documents on the globe. <b>Then</b> change a method or its step size in the menu (☰), and see whose held-out curve falls lowest. <b>Or</b> choose documents whose topics are known, or bring your own.",
     "sparse": "Gibbs samplers of a regression that shrinks its coefficients. A sweep draws the hidden z of the data, then the coefficients: <b>first</b>, watch Minibatch Gibbs try how many z it should draw, and whether a smaller batch is cheaper than all. <b>Then</b> choose the made-up data in the menu (☰), with an effect of 0.1 and λ = 30, where it is. <b>Or</b> bring your own table.",
     "network": "Methods look for communities in this network. <b>First</b>, watch the nodes take colours. <b>Then</b> change a method or the number of communities in the menu (☰), and see which method predicts the held-out pairs best. <b>Or</b> bring your own network.",
 }
-"""What to do first, by target."""
+"""Suggestions for the start, by target."""
 _GUIDE = """
 @media (max-width: 599px) {
   .guide { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
@@ -97,7 +97,7 @@ class Page(Session):
         return link.to_query(self.state)
 
     def _work(self) -> list[Any]:
-        """What says how far something that is being made ready is, with a way to give it up."""
+        """The progress of work, with a button to cancel it."""
         self.bar = pmui.LinearProgress(sizing_mode="stretch_width", margin=(2, 10), variant="indeterminate")
         self.work_text = pn.pane.HTML("", margin=(4, 10), styles={"font-size": "14px"})
         cancel = pmui.Button(label="Cancel", icon="close", size="small", variant="outlined", margin=(2, 8))
@@ -144,10 +144,10 @@ class Page(Session):
         )  # fmt: skip
         axis = pmui.Select(
             label="x axis", size="small", width=140, margin=(5, 4, 0, 4), sx=LOW,
-            description="What curves are drawn against. Of a model's methods the one that is furthest behind on it makes the next step.",
+            description="The x axis of the curves. Of a model's methods the one that is furthest behind on it makes the next step.",
         )  # fmt: skip
         coordinate = pmui.Select(
-            label="Coordinate", size="small", width=110, margin=(5, 6, 0, 6), sx=LOW, description="Which coordinate the one-dimensional views show.",
+            label="Coordinate", size="small", width=110, margin=(5, 6, 0, 6), sx=LOW, description="The coordinate in the one-dimensional views.",
         )  # fmt: skip
         inside = pmui.Select(
             label="Pictures show", size="small", width=190, margin=(5, 6, 0, 6), sx=LOW,

@@ -1,4 +1,4 @@
-"""What stands above the pictures while a step is taken apart: its equation, its numbers, and the ways on and back."""
+"""The bar above the pictures while a step is taken apart: its equation, its numbers, and the ways on and back."""
 
 from collections.abc import Callable
 from html import escape

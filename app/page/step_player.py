@@ -1,4 +1,4 @@
-"""Which step is taken apart on the page, which part of it is on the screen, and when each is drawn."""
+"""The step that is taken apart on the page, its part on the screen, and the times at which parts are drawn."""
 
 import time
 
@@ -40,7 +40,7 @@ class Walk:
 
     @property
     def number(self) -> int:
-        """Which one it is, counted from 1."""
+        """The number of the step, counted from 1."""
         return self._steps[self._at][0] if self._steps else 0
 
     @property
@@ -134,7 +134,7 @@ class Walk:
         self._first, self._began, self._seconds = first, time.perf_counter(), seconds
 
     def playing(self) -> Playing | None:
-        """What a frame shows of it."""
+        """The part of it that a frame shows."""
         if self.step is None:
             return None
         _, step, reach, velocity = self._steps[self._at]

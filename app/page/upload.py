@@ -32,7 +32,7 @@ MAX_CHUNKS = MAX_FILES + MAX_BYTES // CHUNK_BYTES
 
 @dataclass(frozen=True)
 class Kind:
-    """What a model or a target takes."""
+    """The kind of files that a model or a target takes."""
 
     model: type[Model | OfTable]
     label: str
@@ -48,7 +48,7 @@ class Upload:
         self.kind, self.files, self.form = kind, files, form
         self.name = next(iter(files)) if len(files) == 1 else f"{len(files)} files"
         self.taken: Taken | None = None
-        """What the files were taken for, once they have been read."""
+        """The format of the files, once they have been read."""
         self.failed = False
         """Whether they were read, and something was wrong with them."""
         self._data: Any = None
@@ -63,7 +63,7 @@ class Upload:
         return Upload(self.kind, self.files, replace(self.form, **{field: value}))
 
     def data(self, tell: Tell = untold) -> Any:
-        """What the model or the target takes; the first call reads the files.
+        """The data for the model or the target; the first call reads the files.
 
         Raises :class:`~samplers.files.FileError`.
         """
@@ -84,7 +84,7 @@ class FileBox(pmui.FileInput):
     """The button that files are dropped on. It hands them on, and keeps nothing."""
 
     def __init__(self, kind: Kind, take: Callable[[Mapping[str, bytes]], None], refuse: Callable[[str], None]):
-        # What the browser finds to be of another kind it leaves out without a word; so it is not asked to look.
+        # The browser leaves out files of another kind without a word; so it is not asked to look.
         # The label stays: whether a file was good is not yet known when it has been sent.
         super().__init__(
             label=kind.label, uploaded_label=kind.label, multiple=kind.several, max_file_size=BROWSERS_BYTES,
@@ -141,7 +141,7 @@ class FileBox(pmui.FileInput):
 
 
 class FormatBox(pn.Column):
-    """What a person's file was taken for, with a menu for each choice that was guessed."""
+    """The format read from a person's file, with a menu for each choice that was guessed."""
 
     def __init__(self, change: Callable[[str, str], None]):
         """``change`` is called with a field of the format and its new value; an empty one is guessed again."""

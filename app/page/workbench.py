@@ -26,7 +26,7 @@ SHOWN_KINDS = dict(zip(("θ", "θ, momentum r", "θ, r, thermostat ξ"), KINDS, 
 FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}
 """The parameter that holds the entries of each grid."""
 OWN = "own"
-"""What the menu of presets says of entries that are no preset's."""
+"""The text in the menu of presets for entries that are no preset's."""
 DROPPED = r"\ \text{(left out)}"
 _STYLE = """
 h2 { margin: 0; font-size: 16px; } .faint { opacity: .75; font-size: 14px; }
@@ -147,7 +147,7 @@ class _Card:
         )  # fmt: skip
         self.layout = pmui.Select(
             label="State z", options=SHOWN_KINDS, value=sampler.layout, width=170,
-            description="What moves: θ alone, with a momentum, or with a momentum and a thermostat.", **small,
+            description="The moving variables: θ alone, with a momentum, or with a momentum and a thermostat.", **small,
         )  # fmt: skip
         self.gamma = pmui.Switch(
             label="Γ", description="Γ in the drift: without it e⁻ᴴ is not stationary where D or Q depends on z.", **small
@@ -232,7 +232,7 @@ class _Card:
         for what, pane in self.follows.items():
             tex = recipe.tex(what)
             dropped = what == "gamma" and recipe.gamma_dropped
-            # What is longer is not read by anybody.
+            # Nobody reads a longer one.
             pane.visible = len(tex) < LONGEST
             pane.object = f"$${tex}{DROPPED if dropped else ''}$$" if pane.visible else ""
 
@@ -388,7 +388,7 @@ def _of_preset(key: str, dim: int, formula: str) -> Recipe:
 
 
 def _said(layout: Layout) -> list[str]:
-    """What is to be said of a recipe whose θ has many coordinates, as HTML."""
+    """The remark about a recipe whose θ has many coordinates, as HTML."""
     d, out = layout.dim, []
     if layout.alike:
         own = "<code>theta</code> and <code>r</code> are" if layout.momenta else "<code>theta</code> is"

@@ -42,7 +42,7 @@ def whose(address: str) -> str:
 
 
 def address_of(document: Any) -> str:
-    """Whose page a document is; one text for all that have none."""
+    """The owner of a document's page; one text for all that have none."""
     context = document.session_context if document is not None else None
     request = context.request if context is not None else None
     return whose(getattr(request, "remote_ip", None) or "")

@@ -48,7 +48,7 @@ def possible() -> bool:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a teacher's page shows now."""
+    """The experiment that a teacher's page shows now."""
 
     experiment: Experiment
     """With the values after all changes, from the target's own start."""

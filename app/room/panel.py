@@ -1,4 +1,4 @@
-"""What a room is to one page: its maker leads, asks and races; a student follows, answers and enters.
+"""The room as one page has it: its maker leads, asks and races; a student follows, answers and enters.
 
 A room changes the page's state as a link does, and nothing else of it.
 """
@@ -55,16 +55,16 @@ class RoomPanel:
         """By what a room that is gone can be opened again: its maker's secret."""
         self._following = self._entering = self._opening = self.ended = False
         self._free = False
-        """Whether this page had let go before it was loaded again."""
+        """Whether this page had stopped following before it was loaded again."""
         self._coming: object = None
-        """What is the last try to come in."""
+        """The latest attempt to enter."""
         self._opened = 0
         """Rooms that this page has opened."""
         self._presses = Presses()
         self._look: Look | None = None
         self._shown: dict[str, Any] = {}
         self._led = self._followed = ""
-        """What was shown to the room last, and what of the state there was when the room's was taken."""
+        """The experiment last shown to the room, and the state when the room's was taken."""
         self._answered: dict[int, int] = {}
         self._quit: Callable[[], None] = lambda: None
         if state.room:
@@ -187,7 +187,7 @@ class RoomPanel:
         """Come in now, or when the room is there: a page tries again until it is in, leaves or ends."""
         code = self.state.room
         coming = self._coming = object()
-        # Whatever it sends later, a page is one student.
+        # A page is one student, regardless of later messages.
         self._student = self._student or (student if KEPT.fullmatch(student) else new_mark())
         # A page that has just opened the room is asked for what it keeps before it keeps it.
         secret = self._secret or (secret if KEPT.fullmatch(secret) else "")
@@ -207,7 +207,7 @@ class RoomPanel:
                 log.warning("A room cannot be joined: %s", type(error).__name__)
                 await self._stay_outside(AWAY)
             await asyncio.sleep(AGAIN_SECONDS)
-        # What the room shows and asks may be of a lesson.
+        # The room's experiment and question may belong to a lesson.
         await read_apart()
         if self.ended or self.state.room != code or self._coming is not coming:
             return
@@ -301,7 +301,7 @@ class RoomPanel:
         self._draw()
 
     def _take(self, query: str) -> None:
-        # What changes now is the teacher's doing.
+        # Changes from here on are the teacher's.
         self._following = False
         with pn.io.hold():
             self._tell(link.follow(self.state, query))
@@ -375,7 +375,7 @@ class RoomPanel:
                 self._tell(link.follow(self.state, entry["link"]))
             self._draw()
 
-    # What is shown
+    # The display
 
     def _say(self, sentence: str) -> None:
         self._said = sentence
@@ -390,7 +390,7 @@ class RoomPanel:
             self._do(self.bar.show(now))
 
     def _what(self, look: Look) -> dict[str, Any]:
-        """What the bar shows: of the bars only what this page may see."""
+        """The contents of the bar: of the bars only what this page may see."""
         said = AWAY if look.away else self._said
         mine = look.votes.get(self._student, self._answered.get(look.ask.number)) if look.ask is not None else None
         return shown.bar(look, self._student, mine, self._buttons(look), said, maker=self.is_maker)

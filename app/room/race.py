@@ -1,4 +1,4 @@
-"""What a race counts: the server runs a student's sampler anew, at the same cost for everybody."""
+"""The score of a race: the server runs a student's sampler anew, at the same cost for everybody."""
 
 import asyncio
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def measure(made: Experiment) -> dict[str, Any]:
     run = Run(made.runs()[0])
     budget = GRADIENTS * CHAINS
     while run.divergence is None and (left := budget - _spent(run)) > 0:
-        # What a step costs is known when one has been made.
+        # The cost of a step is known when one has been made.
         a_step = _spent(run) / run.steps if run.steps else left
         run.advance(max(1, int(left / (2 * a_step))) if left > 64 * a_step else 1)
     if run.divergence is not None:

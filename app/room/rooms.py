@@ -36,7 +36,7 @@ COST = 2**14
 again and knows neither sees that they belong together; to find a secret for a code by trying takes some 700 years."""
 _PROVER = workers(1, "rooms")
 KEPT = re.compile(r"[A-Za-z0-9_-]{16,64}")
-"""What a browser keeps: a student's mark or a maker's secret."""
+"""The values that a browser keeps: a student's mark or a maker's secret."""
 MAX_LINK = MAX_QUERY - 100
 """Characters: a room's code comes after it."""
 MOST = {"link": 1_000, "room": 100}
@@ -54,7 +54,7 @@ MAX_ENTRY = 4_000
 """Characters of what a race keeps of a student."""
 RANKED = ("ks", "tau")
 AWAY = "The rooms of this server do not answer now; the page itself goes on."
-"""What is said where the store does not answer, or takes nothing more."""
+"""The message if the store does not answer, or is full."""
 
 
 class GoneError(SpecError):
@@ -258,7 +258,7 @@ class Rooms:
                 return f"{link}{way}"
         return ""
 
-    # What the maker does
+    # Actions of the maker
 
     async def open(self, link: str, owner: str = "") -> tuple[str, str]:
         """A new room: its code, and the secret of its maker. Its owner is the address from which it was asked for."""
@@ -344,7 +344,7 @@ class Rooms:
         await self._by_maker(code, secret)
         await self._drop("room", code)
 
-    # What a student does
+    # Actions of a student
 
     async def join(self, code: str, student: str) -> None:
         """Come in; a second time changes nothing."""
@@ -443,7 +443,9 @@ def _race(room: dict[str, str]) -> Race | None:
 
 
 def _written(kind: type[Any], text: str) -> Any:
-    """What a process has written of a room; None for nothing, and for what another version of the lab has written."""
+    """The fields of a room that a process has written; None for nothing, and for what another version of the lab has
+    written.
+    """
     try:
         made = kind(**json.loads(text))
     except (ValueError, TypeError, RecursionError):

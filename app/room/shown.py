@@ -1,4 +1,4 @@
-"""What the bar of a room shows to a page: its question with the votes, its race, and the buttons."""
+"""The bar of a room as a page shows it: its question with the votes, its race, and the buttons."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -24,7 +24,7 @@ GONE = "This room is gone: its teacher closed it, its server was started again, 
 LEFT = "You have left the room. The experiment goes on here."
 ENTERING = "The server runs your first sampler anew, with the same chains and gradients for everybody …"
 Button = list[Any]
-"""What it does, its words, and whether it is the first choice."""
+"""Its action, its label, and whether it is the primary button."""
 
 
 def bar(
@@ -46,8 +46,8 @@ def outside(why: str, buttons: Sequence[Button] = ()) -> dict[str, Any]:
 
 
 def buttons_of_student(look: Look, *, following: bool) -> list[Button]:
-    """The buttons of a page that follows, or has let go."""
-    follow: Button = ["let_go", "Following: let go", False] if following else ["follow", "Follow the teacher", True]
+    """The buttons of a page that follows, or has stopped following."""
+    follow: Button = ["let_go", "Stop following", False] if following else ["follow", "Follow the teacher", True]
     enter: list[Button] = [["enter", "Enter my sampler", True]] if look.racing is not None else []
     return [follow, *enter, ["leave", "Leave", False]]
 

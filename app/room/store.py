@@ -1,4 +1,4 @@
-"""Where short links and rooms are kept: mappings of texts under a key, each for a day, in memory or in Redis."""
+"""The store of short links and rooms: mappings of texts under a key, each for a day, in memory or in Redis."""
 
 import os
 import time
@@ -44,7 +44,7 @@ class Store(Protocol):
         """Let all processes know a text under a kind and a name, for so long."""
 
     async def announced(self, kind: str) -> dict[str, str]:
-        """What is known of a kind now, by name."""
+        """The known entries of a kind, by name."""
 
 
 class Memory:

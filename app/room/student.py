@@ -192,7 +192,8 @@ class Student:
         """The random text that the browser keeps, so that she counts once; and the reply to her last action."""
         self._following, self._entering, self.ended = True, False, False
         self._placed = False
-        """Whether the page has an experiment; without one, even a page that has let go gets the teacher's."""
+        """Whether the page has an experiment; without one, even a page that has stopped following gets the
+        teacher's."""
         self._opening: object = None
         """The race entry that was opened last."""
         self._answered: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What ``sgmcmc-lab --check`` finds out about an installation: its versions, its patches, and whether a page opens."""
+"""The checks of ``sgmcmc-lab --check`` on an installation: its versions, its patches, and whether a page opens."""
 
 import asyncio
 import importlib.metadata

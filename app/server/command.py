@@ -30,7 +30,7 @@ LIBRARIES = (
     "holoviews",
     "tornado",
 )
-"""Whose versions ``--check`` prints."""
+"""The libraries whose versions ``--check`` prints."""
 TESTED = (
     ("gaussian", "mala", {}),
     ("quartic", "exact", {}),
@@ -80,7 +80,7 @@ def _taken(port: int) -> bool:
 
 
 def serve_arguments(port: int, room: bool, reached_by: Sequence[str]) -> list[str]:
-    """What ``panel`` is called with; ``reached_by`` are names and addresses that other computers may use."""
+    """The arguments of ``panel``; ``reached_by`` are names and addresses that other computers may use."""
     app = str(Path(__file__).parent.parent)
     where = ["--address", "localhost"]
     if room:
@@ -127,7 +127,9 @@ def _check() -> int:
     if not jit.is_ready(needed):
         began = time.perf_counter()
         jit.prepare(needed)
-        print(f"What the self-test needs was compiled or loaded in {time.perf_counter() - began:.1f} s", flush=True)
+        print(
+            f"The functions of the self-test were compiled or loaded in {time.perf_counter() - began:.1f} s", flush=True
+        )
     began = time.perf_counter()
     off = {f"{target}, {sampler}": worst_moment(target, sampler, params) for target, sampler, params in TESTED}
     for what, z in off.items():
@@ -146,7 +148,7 @@ def _check() -> int:
 
 
 def _cache_lines() -> list[str]:
-    """What is compiled already, where it is kept, and what a person may do where it cannot be."""
+    """The state of the compile cache: its functions, its folder, and advice if it cannot be written."""
     importlib.import_module("sgmcmc_lab.samplers.models")
     declared, missing = len(jit.declared()), len(jit.missing())
     asked = jit.cache_folder()

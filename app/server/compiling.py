@@ -18,13 +18,13 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.models.run import needed
 
 NICENESS = 19
-"""Whatever else wants the processor goes first."""
+"""Other processes have priority."""
 NOT_KEPT = 3
 """The exit code of a process whose work nobody finds in the cache."""
 
 
 def in_order() -> Iterator[list[Any]]:
-    """What each step of each lesson needs, and then every function.
+    """The functions of each step of each lesson, and then every function.
 
     A lesson is read when its turn comes: to read one with a typed posterior takes functions that come late.
     """

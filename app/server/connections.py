@@ -36,7 +36,7 @@ MOST_OF_ADDRESS = 2_000
 MOST_FILES = 10_000
 """Open files that the server asks the system for."""
 _EMPTY = b"HTTP/1.1 400 Bad Request\r\n\r\n"
-"""What Tornado answers to what it cannot read."""
+"""Tornado's answer to a request that it cannot read."""
 AGAIN_SECONDS = 60.0
 """How often it is logged that the system has no more files."""
 

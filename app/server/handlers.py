@@ -70,7 +70,7 @@ def embedding_sites(text: str) -> tuple[str, ...]:
 
 
 class Guard:
-    """What the server holds each request against."""
+    """The rules against which the server checks each request."""
 
     def __init__(self, origins: set[str], sites: tuple[str, ...]):
         self._hosts = origins
@@ -96,9 +96,9 @@ class Guard:
 
     def _not_allowed(self, host: str) -> str:
         name = host if re.fullmatch(r"[a-z0-9.:_\[\]-]{1,255}", host) else "HOST:PORT"
-        refused = "This name of the lab is not allowed. Whoever runs the server can allow it, and starts it with"
+        refused = "This name of the lab is not allowed. The server's operator can allow it by starting the server with"
         if settings.allowed_ws_origin():
-            # It replaces the option. What else it names is told nobody.
+            # It replaces the option. Its other names are not disclosed.
             return f"{refused} one name more in {ORIGINS}, after a comma: {name}"
         # By its own addresses the class's command serves it.
         own, _, port = name.rpartition(":")

@@ -16,7 +16,7 @@ from tornado.ioloop import IOLoop
 PATIENCE = 5.0
 """Seconds in which a process that was asked to end does so; after them it is ended."""
 ASKS = (signal.SIGINT, signal.SIGTERM)
-"""What the terminal sends with Ctrl-C, and what whoever runs the server sends."""
+"""The signals of Ctrl-C in a terminal and of the server's operator."""
 
 
 def when_done(stream: IO[bytes], end: Callable[[], None]) -> None:
@@ -43,7 +43,7 @@ _asked = threading.Event()
 def begin() -> None:
     """Must run before the server is made: until it has an event loop, a process that is asked to end does so at once.
 
-    What others do at the end is done before what is registered here; then Python would take seconds to free one by one
+    Exit handlers of others run before those registered here; then Python would take seconds to free one by one
     what the libraries hold.
     """
     atexit.register(_end)
@@ -87,8 +87,8 @@ class Serving(HTTPServer):
     def start(self, num_processes: int | None = 1, max_restarts: int | None = None) -> None:
         """Of several processes this one only begins the others, and begins one again that has failed.
 
-        It holds the one end of a pipe, of which they read the other. Asked to end, it lets go of it, and waits for them
-        as :func:`tornado.process.fork_processes` does; ended in another way, the system lets go of it.
+        It holds the one end of a pipe, of which they read the other. Asked to end, it releases it, and waits for them
+        as :func:`tornado.process.fork_processes` does; ended in another way, the system releases it.
         """
         if num_processes == 1:
             super().start(1)

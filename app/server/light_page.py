@@ -24,7 +24,7 @@ class LightPage:
         self.document = ""
         """The page's document, as JSON."""
         self.feeds: list[Any] = []
-        """What the arrays of a frame are for: model, columns, operation, rollover and names of each."""
+        """The targets of the arrays of a frame: model, columns, operation, rollover and names of each."""
         self.on_numbers: Callable[[NDArray[np.float64]], None] | None = None
         """Called with each frame's numbers."""
         self.on_text: Callable[[str], None] | None = None

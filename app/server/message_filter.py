@@ -1,4 +1,5 @@
-"""What a browser may write: the events of a PATCH-DOC message that are passed on. All others have no effect.
+"""The messages that a browser may send: the events of a PATCH-DOC message that are passed on. All others have no
+effect.
 
 Bokeh lets a client set every property of every model, add models and send events to any of them. The page needs the
 few below. They are looked up in the message as it came, before Bokeh builds anything of it.
@@ -54,7 +55,7 @@ def _option_number(model: Any, value: Any) -> bool:
 
 
 def _path(model: Any, value: Any) -> bool:
-    """Which of a component's parts; a list for the parts of a part."""
+    """The name of the part of a component; a list for the parts of a part."""
     return _whole(model, value) or _paths(model, value)
 
 
@@ -167,8 +168,8 @@ SENDS: Mapping[str, Allowed] = {
     "RoomBar": _action,
     "Touch": _touch,
 }
-"""What a component's script may send, by the component's class. The library's own handlers look at nothing: an item
-that a menu does not have, or a text in place of a mapping, is an error in them."""
+"""The messages that a component's script may send, by the component's class. The library's own handlers look at
+nothing: an item that a menu does not have, or a text in place of a mapping, is an error in them."""
 DOCUMENT_EVENTS = frozenset({"document_ready"})
 
 MAX_EVENTS = 100

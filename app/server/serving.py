@@ -94,7 +94,7 @@ class Served:
         return float(times.user + times.system)
 
     def megabytes(self) -> float:
-        """What it holds of the machine's memory."""
+        """Its resident memory."""
         return float(self._seen.memory_info().rss / 1e6)
 
     def errors(self) -> int:
@@ -127,7 +127,7 @@ def free_port() -> int:
 
 @contextmanager
 def serving(option: str, arguments: Sequence[str], page: str, port: int, patience: float = 60.0) -> Iterator[Served]:
-    """What a module of Python serves with these arguments. Raises :class:`SpecError` for ``option``."""
+    """The server of a Python module with these arguments. Raises :class:`SpecError` for ``option``."""
     module, command, *others = arguments
     with TemporaryDirectory() as folder, (Path(folder) / "log").open("wb") as log:
         process = subprocess.Popen(

@@ -1,7 +1,7 @@
 """Compiling and loading ahead: first what the opening page needs, then everything else.
 
-What the opening page needs is compiled here, for it waits for that. All else is compiled in another process, by one
-server of this computer at a time, and only loaded here.
+The functions of the opening page are compiled here, because it waits for them. All else is compiled in another process,
+by one server of this computer at a time, and only loaded here.
 """
 
 import errno
@@ -33,9 +33,9 @@ log = logging.getLogger("sgmcmc-lab")
 LOOK_SECONDS = 1.0
 """How often a server looks whether another one has done with compiling."""
 LOCK = "compiling.lock"
-"""A file of the cache, held by the server whose process compiles; the system lets go of it when that server ends."""
+"""A file of the cache, held by the server whose process compiles; the system releases it when that server ends."""
 HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-"""What a system answers to the others; any other answer is that it locks no file there."""
+"""The system's answers to the others; any other answer is that it locks no file there."""
 
 
 def compile_all() -> None:
@@ -60,7 +60,7 @@ def compile_all() -> None:
         _tell("all samplers are compiled")
     # Every experiment of the course is made, which takes seconds that no page should have to wait for.
     library()
-    # What is loaded now stays, and need not be looked at each time.
+    # Objects loaded so far stay, and the collector need not visit them each time.
     gc.collect()
     gc.freeze()
 
@@ -68,7 +68,8 @@ def compile_all() -> None:
 def compile_apart() -> None:
     """Have what was never compiled on this machine compiled by a process, or wait until that of another server has.
 
-    Nothing is done where no process could leave it to another. Whatever is not compiled at the end, the caller does.
+    Nothing is done where no process could leave it to another. The caller compiles functions that are missing at the
+    end.
     """
     if jit.FOLDER is None:
         return
@@ -117,7 +118,7 @@ def _alone(path: Path) -> Iterator[bool]:
 
 
 def _lock(file: IO[bytes]) -> None:
-    """Raises OSError, with one of :data:`HELD`, where another process has it. Who closes the file lets go of it."""
+    """Raises OSError, with one of :data:`HELD`, where another process has it. Closing the file releases it."""
     if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:

@@ -130,7 +130,7 @@ AXES = tuple(AXIS_LABELS)
 
 
 def axes_of(experiment: Experiment) -> tuple[str, ...]:
-    """What curves of an experiment may be drawn against; a page begins with the first."""
+    """The axes against which curves of an experiment may be drawn; a page begins with the first."""
     if experiment.of_model:
         # The method that is furthest behind on it makes the next step: for the same data, not for the same steps.
         return "data", "steps", "seconds"

@@ -25,7 +25,7 @@ class Reach:
 
     @property
     def ends(self) -> Array:
-        """Where it begins and ends."""
+        """Its beginning and its end."""
         return self._middle + self.times * self._half * np.array([-1.0, 1.0])
 
     def hold(self, lanes: Iterable[Array]) -> bool:

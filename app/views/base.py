@@ -1,4 +1,4 @@
-"""What every view declares.
+"""The declarations of every view.
 
 A view is *compute* → arrays → glyphs made once. ``build`` makes the figure and names its feeds; for each
 frame ``compute`` returns plain arrays for them. Tests look at the arrays. A view says what it needs of an experiment,
@@ -37,7 +37,7 @@ AXIS_LABELS = {
     "data": "data touched by each chain",
     "seconds": "seconds of computing",
 }
-"""What curves are drawn against."""
+"""The labels of the x axes of curves."""
 LINE = 17
 """The height of a line of a caption, in pixels."""
 
@@ -45,9 +45,9 @@ COLUMNS, EXACT, SCORES, BATCH_SIZES, BOUND = "columns", "exact answers", "scores
 
 
 def offers(experiment: Experiment) -> frozenset[str]:
-    """What views may need of an experiment: running statistics of columns, exact answers for them, held-out scores,
-    batch sizes that a method chooses itself, the evidence lower bound that some method of the model climbs, or the
-    snapshots of one model, by its key.
+    """The features of an experiment that views may require: running statistics of columns, exact answers for them,
+    held-out scores, batch sizes that a method chooses itself, the evidence lower bound that some method of the model
+    climbs, or the snapshots of one model, by its key.
     """
     if experiment.of_model:
         chooses = any(METHODS[lane.sampler.key].chooses_batch_size for lane in experiment.lanes)
@@ -73,7 +73,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a view is built for; another scene means new views."""
+    """The setting for which a view is built; another scene means new views."""
 
     target: Any
     """The density, or the model with its data."""
@@ -109,7 +109,7 @@ class Scene:
 
     @property
     def axis_label(self) -> str:
-        """What curves are drawn against."""
+        """The label of the x axis of curves."""
         if self.axis == "data" and isinstance(self.target, DataModel):
             return f"{self.target.data_name} seen"
         return AXIS_LABELS[self.axis]
@@ -155,7 +155,7 @@ class LaneFrame:
     run: Any
     """Its :class:`~samplers.Run` or :class:`~samplers.models.run.ModelRun`; both have statistics of columns."""
     x: float
-    """Where the lane is on the scene's axis."""
+    """The position of the lane on the scene's axis."""
     fresh: Array
     """Draws since the last frame, at most ``FRESH`` of them, evenly spaced, (m, watched, dim)."""
     fresh_x: Array
@@ -163,7 +163,7 @@ class LaneFrame:
     curve: Sequence[CurvePoint] = ()
     """The distance from the target so far."""
     marks: Sequence[float] = ()
-    """Where on the scene's axis parameters were changed."""
+    """The positions on the scene's axis at which parameters were changed."""
 
 
 class Playing(NamedTuple):
@@ -193,7 +193,7 @@ class Frame(list[LaneFrame]):
         self._snapshots: dict[int, Snapshot] = {}
 
     def snapshot(self, lane: int | None = None) -> Snapshot:
-        """What the first chain of a method looks like inside; by default that of the lane that is shown."""
+        """The snapshot of the first chain of a method; by default that of the lane that is shown."""
         lane = self.shown if lane is None else lane
         if lane not in self._snapshots:
             self._snapshots[lane] = self[lane].run.chains[0].snapshot()
@@ -216,12 +216,12 @@ def in_words(text: str) -> str:
 
 
 CLICK, THROW, HANDLE, CURVE = "click", "throw", "handle", "curve"
-"""What may be done with the pointer in a view, as :mod:`app.page.pointer_events` tells it."""
+"""The pointer events of a view, as :mod:`app.page.pointer_events` tells it."""
 MOST = {CLICK: 3, THROW: 4, HANDLE: 3, CURVE: 400}
 """How many numbers tell of it at most: a point, on a globe of three coordinates; where a drag began and ended; which
 handle, and where to; the points of a curve."""
 TOUCH = 'document.dispatchEvent(new CustomEvent("lab-touch", {detail: ["click", key, ...point]}))'
-"""What a figure's script says where it was clicked."""
+"""The message of a figure's script about a click."""
 
 
 class View(ABC):
@@ -233,17 +233,17 @@ class View(ABC):
     key: ClassVar[str]
     title: ClassVar[str]
     requires: ClassVar[str] = EXACT
-    """What it needs of an experiment: one of what that :func:`offers`."""
+    """The feature of an experiment that it requires, one of those that :func:`offers`."""
     hint: str
     """How to read it, in a few words beside the title."""
     help: ClassVar[str] = ""
-    """What its figures and lines mean, for somebody who sees them for the first time."""
+    """The meaning of its figures and lines, for a first-time reader."""
     every: ClassVar[int] = 1
     """The view is computed for every so many frames; the slow ones need fewer."""
     tall: ClassVar[bool] = False
     """Whether it needs the height of two, wherever it stands."""
     click: str = "click: start there"
-    """What a click does, where the view takes one, and a drag."""
+    """The effects of a click, if the view takes one, and of a drag."""
     follows_axis: ClassVar[bool] = True
     """Whether curves are drawn against what the page says."""
     of_first: ClassVar[tuple[str, ...]] = ()
@@ -255,7 +255,7 @@ class View(ABC):
         self.fills: list[Callable[[], None]] = []
         """Each puts the last numbers into an image itself, for a page that runs no callback."""
         self.gestures: set[str] = set()
-        """What may be done in it with the pointer."""
+        """Its pointer events."""
         self.thrown_along = ""
         """The source of the arrow that a drag draws, by its id, in a figure where a drag throws the chains."""
         self.figure = self.build()
@@ -317,7 +317,7 @@ class View(ABC):
         return False
 
     def words(self, lanes: Frame) -> str:
-        """What the picture shows now that no caption says; asked for with the captions."""
+        """The contents of the picture that no caption states; asked for with the captions."""
         return ""
 
     def texts(self, lanes: Frame) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ POINTS = 720
 
 
 def ring(angles: Array, heights: Array) -> tuple[Array, Array]:
-    """Where the heights (the exact density's highest is 1) are around the circle."""
+    """The points around the circle at these heights (the exact density's highest is 1)."""
     radius = RING + np.minimum(HEIGHT * heights, HIGHEST)
     return radius * np.cos(angles), radius * np.sin(angles)
 

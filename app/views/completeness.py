@@ -1,4 +1,4 @@
-"""Where a choice of D and Q stands among all processes: Fig 1 of the recipe paper."""
+"""The place of a choice of D and Q among all processes: Fig 1 of the recipe paper."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Classification:
 
 
 def cell(recipe: Recipe) -> tuple[str, str]:
-    """Which of D and Q is zero, and whether they depend on the state."""
+    """Whether D and Q are zero, and whether they depend on the state."""
     curl = any(not e.is_zero for row in recipe.Q for e in row)
     diffusion = any(not e.is_zero for row in recipe.D for e in row)
     column = BOTH if curl and diffusion else NO_DIFFUSION if curl else NO_CURL
@@ -198,7 +198,7 @@ class Completeness(RecipeView):
     # ------------------------------------------------------------ frames
 
     def classification(self, lane: LaneFrame) -> Classification | None:
-        """Where a lane is; None where it is no process, or no recipe."""
+        """The place of a lane; None where it is no process, or no recipe."""
         recipe = recipe_of(lane)
         if recipe is None or (lane.run.divergence is not None and lane.run.divergence.refused):
             return None
@@ -214,7 +214,7 @@ class Completeness(RecipeView):
             key = _choice(recipe, lane)
             if key in self._checked:
                 continue
-            # What D and Q do not write by themselves may still be another Q's: that takes a while to see.
+            # A process that this D and Q do not express may still have another Q: that takes a while to see.
             if not key[2] and key[1] is not None and stationary(process.effective, lane.run.sampled):
                 found = Classification(*cell(recipe), "e⁻ᴴ invariant all the same: f is the recipe of another Q")
                 moved = True

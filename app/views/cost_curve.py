@@ -13,7 +13,7 @@ class Bought(KS):
     """The KS distance of each lane against data touched, whatever the other curves are drawn against."""
 
     key = "bought"
-    title = "What a data point buys"
+    title = "Accuracy per data point"
     follows_axis = False
     hint = "the lowest curve makes most of the same data"
 

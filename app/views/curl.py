@@ -1,4 +1,4 @@
-"""What Q buys: the spectral gap against the strength of Q, in two dimensions."""
+"""The gain from Q: the spectral gap against the strength of Q, in two dimensions."""
 
 from collections.abc import Sequence
 from dataclasses import replace

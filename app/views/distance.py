@@ -1,4 +1,4 @@
-"""What the views of a distance from the target share: its curve as the run goes on, on log axes."""
+"""The common part of the views of a distance from the target: its curve as the run goes on, on log axes."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

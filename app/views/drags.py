@@ -19,7 +19,7 @@ STALE = 1500
 OF_A_MOUSE = "<span class='of-a-mouse'>{}</span>"
 """Words that are not there where there is but a finger, whose drag scrolls the page."""
 
-# What was taken hold of is in the arrow's tags: -1 for a chain. A finger's drag scrolls the page.
+# The arrow's tags hold the dragged object: -1 for a chain. A finger's drag scrolls the page.
 _BEGIN = """
 if (matchMedia("(pointer: coarse)").matches || modes.some((mode) => mode.active)) return
 const {x, y} = cb_obj
@@ -34,7 +34,7 @@ for (const {data} of handles) {
 arrow.setv({tags: [held]}, {sync: false})
 if (held >= 0 || throws) arrow.setv({data: {x0: [x], y0: [y], x1: [x], y1: [y]}}, {sync: false})
 """
-# What is dragged beyond the figure stays at its edge.
+# An object dragged beyond the figure stays at its edge.
 _INSIDE = "const inside = (at, {start, end}) => Math.min(Math.max(at, start), end)"
 _GO_ON = (
     _INSIDE

@@ -1,4 +1,4 @@
-"""What moves a chain of a recipe: the drift and its parts."""
+"""The drift of a recipe and its parts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,9 +60,9 @@ class Arrows:
 
 
 def drift_terms(recipe: Recipe) -> dict[str, tuple[Expression, ...]]:
-    """What the drift really is made of, and the drift itself as ``sum``.
+    """The actual parts of the drift, and the drift itself as ``sum``.
 
-    What is left out is 0, and so are the parts of a component that is typed by hand.
+    A part that is left out is 0, and so are the parts of a component that is typed by hand.
     """
     none = (ZERO,) * len(recipe.layout.names)
     found = {
@@ -122,7 +122,7 @@ class Drift(RecipeView):
 
     @property
     def _curves(self) -> list[tuple[str, str, str, str]]:
-        """What is drawn, from below: the feed, its label, its colour and its dash."""
+        """The drawn parts, from below: the feed, its label, its colour and its dash."""
         dark, colours = self.scene.dark, self.scene.colours
         own = [(name, label, d if dark else light, "solid") for name, (label, light, d) in PARTS.items()]
         lanes = [
@@ -156,7 +156,7 @@ class Drift(RecipeView):
         return np.where(np.isfinite(found), found, 0.0)
 
     def _usual(self, sizes: Array, share: float) -> float:
-        """What sizes on the grid do not exceed in this share of the mass of e^{−H}."""
+        """The bound on sizes on the grid in this share of the mass of e^{−H}."""
         good = np.isfinite(sizes)
         order = np.argsort(sizes[good])
         mass = np.cumsum(self._weights[good][order])
@@ -209,7 +209,7 @@ class Drift(RecipeView):
         out: Data = {}
         for name, arrow in arrows.items():
             length = arrow.length * self._scale
-            # What is shorter than a hair is no arrow.
+            # A line shorter than a hair is no arrow.
             out[name] = self._segments(arrow, (length > 0.02) & (length <= LONGEST))
             out[name + CUT] = self._segments(arrow, length > LONGEST)
         return out
@@ -328,7 +328,7 @@ class Drift(RecipeView):
         return (z[:, 0], np.interp(z[:, 0], x, y)) if len(x) else (np.zeros(0),) * 2
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """What is not as D and Q have it: what was left out or typed by hand."""
+        """The differences of the process from its D and Q: parts that were left out or typed by hand."""
         if len(self._layout.names) > 2:
             return {}
         lines = []

@@ -66,7 +66,7 @@ class Frames(Globe):
         frame = before.reshape(3, self._vectors).copy()
         frame[:, 0] = first
         if self._vectors == 2:
-            # What is left of the second one across the first; any other vector where nothing is.
+            # The component of the second one orthogonal to the first; any other vector where nothing is.
             across = [v - (v @ first) * first for v in (frame[:, 1], *np.eye(3))]
             second = next(v for v in across if np.linalg.norm(v) > 0.1)
             frame[:, 1] = second / np.linalg.norm(second)

@@ -34,7 +34,7 @@ ARROW = 0.3
 FRONT, BEHIND = 0.8, 0.16
 """How solid draws are."""
 
-# What the page does with a point (x, y, z): to the right, up, and towards the eye. The same as `turned` below.
+# The page's projection of a point (x, y, z): to the right, up, and towards the eye. The same as `turned` below.
 _AXES = """
 const a = turn.value * Math.PI / 180, b = tilt.value * Math.PI / 180
 const right = [-Math.sin(a), Math.cos(a), 0]
@@ -151,7 +151,7 @@ class Globe(View):
     title = "Globe"
     hint = "drag or slide to turn it; faint dots are behind"
     axis_names: tuple[str, str, str] = ("x", "y", "z")
-    """What stands where the three axes leave the globe."""
+    """The labels at the ends of the three axes."""
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -245,7 +245,7 @@ class Globe(View):
         return {"figure": self._plot.id, "kind": "globe", "folds": self._folds, **turned}
 
     def layers(self, p: Any, i: int) -> list[Layer]:
-        """What is shown of a lane."""
+        """The picture of a lane."""
         marks = {"marker": MARKERS[i], "fill_color": self.scene.colours.lanes[i]}
         return [
             (f"draws {i}", (FRONT, BEHIND), self.dots(p, 4, line_color=None, **marks)),
@@ -254,7 +254,7 @@ class Globe(View):
 
     @staticmethod
     def dots(p: Any, size: int, **marks: Any) -> Callable[..., Any]:
-        """What adds points that are fainter behind the globe."""
+        """A function that adds points, which are fainter behind the globe."""
         return partial(p.scatter, alpha="alpha", size=size, **marks)
 
     def start_at(self, point: Sequence[float], before: Array) -> Array | None:
@@ -276,7 +276,7 @@ class Globe(View):
         return ColumnDataSource({"x": x, "y": y, "z": z}), ColumnDataSource({"px": shown, "py": up, "alpha": alpha})
 
     def log_density(self, points: Array) -> Array:
-        """What the globe is coloured by, at points (..., 3) of it."""
+        """The values that colour the globe, at points (..., 3) of it."""
         return np.asarray(self.scene.target.log_density(points))
 
     def _density_table(self) -> Array:
@@ -290,7 +290,7 @@ class Globe(View):
         return np.sqrt(np.exp(self.log_density(points)))
 
     def _first_view(self) -> tuple[float, float]:
-        """Where the eye is at first: above the densest part, a little to the side."""
+        """The first position of the eye: above the densest part, a little to the side."""
         k, m = np.unravel_index(np.argmax(self._table), self._table.shape)
         latitude = -90 + 180 * k / (LATITUDES - 1)
         longitude = -180 + 360 * m / (LONGITUDES - 1)

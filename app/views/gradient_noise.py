@@ -17,10 +17,10 @@ from sgmcmc_lab.samplers.targets.base import LINE
 BATCHES = 200
 """Minibatches of each lane in a frame."""
 MOST = 500_000
-"""N·d at most: a frame looks at the gradient of every datum."""
+"""N·d at most: a frame looks at the gradient of every data point."""
 TURN = np.linspace(0, 2 * np.pi, 49)
 NOTHING = 1e-12
-"""What rounding leaves of the gradients of data that are the same as at the anchor."""
+"""The rounding error of gradients of data that are the same as at the anchor."""
 WIDE = 3.0
 """Standard deviations that the axes reach at first."""
 REACH = 2.0
@@ -107,8 +107,8 @@ def _has_batches(lane: Any) -> bool:
 
 
 def _noise(lane: LaneFrame) -> tuple[Array, Array, Array] | None:
-    """What each datum's estimate is from the whole gradient (N, dim) at the first chain, the covariance of a batch's,
-    and what the sampler takes for it; None without minibatches.
+    """The difference of each data point's estimate from the whole gradient (N, dim) at the first chain, the covariance
+    of a batch's, and the sampler's estimate of it; None without minibatches.
     """
     run = lane.run
     if BATCH not in run.gradient.requires:

@@ -1,4 +1,4 @@
-"""What views draw the lanes with: their markers and signs, labels, and round ends of axes."""
+"""The marks with which views draw the lanes: their markers and signs, labels, and round ends of axes."""
 
 from typing import Any
 from unicodedata import combining

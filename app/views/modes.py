@@ -1,4 +1,4 @@
-"""What decays most slowly: the slowest eigenfunctions of a recipe."""
+"""The slowest modes: the slowest eigenfunctions of a recipe."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -32,7 +32,7 @@ LAW = "cir"
 
 
 class Key(NamedTuple):
-    """What an ensemble is of; with another key it starts again."""
+    """The lanes of an ensemble; with another key it starts again."""
 
     spec: RunSpec
     share: bool
@@ -100,7 +100,8 @@ def chains_of(target: Target) -> int:
 def fill(results: list[Any], add: Callable[[Any], None]) -> bool:
     """Add batches to the ensembles that want more, to the one with the fewest chains first, for WORK_SECONDS.
 
-    Returns whether any was added. What a frame may be reading is left as it is: an ensemble is replaced by its copy.
+    Returns whether any was added. Arrays that a frame may be reading are left unchanged: an ensemble is replaced by its
+    copy.
     """
     began, progress = time.perf_counter(), False
     while time.perf_counter() - began < WORK_SECONDS:

@@ -59,9 +59,10 @@ def functions(target: Target, coordinate: int) -> list[tuple[str, Callable[[Arra
 
 
 def fitted(steps: Array, bias: Array, error: Array) -> Flags:
-    """Which biases a slope is of: the clear ones, up to the first that rises faster than any power of ε here.
+    """The biases to which a slope is fitted: the clear ones, up to the first that rises faster than any power of ε
+    here.
 
-    ``steps`` ascend. What rises so fast blows up, and all that comes after it.
+    ``steps`` ascend. A bias that rises so fast belongs to a diverging run, as do all later ones.
     """
     clear = np.flatnonzero(np.abs(bias) > CLEAR * error)
     x, y, relative = np.log(steps[clear]), np.log(np.abs(bias[clear])), (error / np.abs(bias))[clear] if len(clear) else error[clear]  # fmt: skip
@@ -98,7 +99,7 @@ def settled(means: Array) -> bool:
 
 
 class Found(NamedTuple):
-    """What the rungs of a lane have found, of every function."""
+    """The results of the rungs of a lane, for every function."""
 
     steps: Array
     """(rungs,), ascending."""

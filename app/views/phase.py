@@ -82,7 +82,7 @@ class Phase(View):
         self._larger = 1.0
         self._spans = np.array([high - low for low, high in ranges])
         self._steps = [-1] * len(scene.lanes)
-        # What may be noted, each lane without a momentum of its own, and how long arrows are.
+        # The possible notes, one for each lane without a momentum of its own, and the length of arrows.
         self._label = self.caption_above(p, scene.noted + len(scene.lanes) - scene.throws + 1)
         if not scene.throws:
             self.click = "click: start at that θ"

@@ -1,4 +1,4 @@
-"""What the views of functions of z share: the process of a lane, planes with live images, and a text below them."""
+"""The base of the views of functions of z: the process of a lane, planes with live images, and a text below them."""
 
 import html
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ SYMBOLS = {"theta": "θ", "r": "r", "xi": "ξ"} | {
     for i in range(1, MAX_DIM + 1)
 }
 FAILURES = (ValueError, RuntimeError, ArithmeticError)
-"""What a grid raises where a recipe has no answer: no stationary distribution, D not positive semidefinite, no
+"""The exceptions of a grid for a recipe without an answer: no stationary distribution, D not positive semidefinite, no
 convergence."""
 
 
@@ -43,7 +43,7 @@ UNKNOWN = "The noise of a minibatch goes by θ and by the data: what it adds to 
 
 
 class Process(NamedTuple):
-    """What really moves a lane's chain; views start their work again where it changes."""
+    """The actual process of a lane's chain; views start their work again where it changes."""
 
     recipe: Recipe
     """As it is typed."""
@@ -102,7 +102,7 @@ def process_of(lane: LaneFrame) -> Process | None:
 
 
 def shown_ranges(layout: Layout, target: Target) -> list[tuple[float, float]]:
-    """What is shown of the first one or two coordinates of z."""
+    """The picture of the first one or two coordinates of z."""
     # Where columns say nothing of coordinates, those are of scale 1.
     own = (
         [c.axis for c in target.columns[: target.dim]] if target.of_coordinates else [(-SHOWN_MOMENTUM, SHOWN_MOMENTUM)]

@@ -1,4 +1,4 @@
-"""What the two predictive views share: data that are made again, beside those that are there."""
+"""The common part of the two predictive views: data that are made again, beside those that are there."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import wrap

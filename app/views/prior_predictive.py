@@ -44,7 +44,7 @@ class PriorPredictive(Predictive):
         return {self._labels[0].id: self._why or self.said(self._made)}
 
     def words(self, lanes: Frame) -> str:
-        """Where the data are that the prior makes."""
+        """The range of data that the prior generates."""
         if self.problem or not len(self._made):
             return ""
         low, high = np.quantile(self._made, (0.05, 0.95))

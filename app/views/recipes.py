@@ -1,4 +1,4 @@
-"""What the views of recipes share."""
+"""The common part of the views of recipes."""
 
 from typing import ClassVar
 

@@ -43,7 +43,7 @@ CLOUD = 600
 
 
 class State(View):
-    """Where the chains are. Paths join draws; where a frame makes many steps, it draws some of them."""
+    """The positions of the chains. Paths join draws; where a frame makes many steps, it draws some of them."""
 
     key = "state"
     title = "State space"
@@ -139,7 +139,7 @@ class State(View):
         return p
 
     def _add_handles(self, p: Any) -> ColumnDataSource | None:
-        """What of the target can be dragged, as crosses: of rings it would not be known whether they are contours."""
+        """The draggable parts of the target, as crosses: of rings it would not be known whether they are contours."""
         handles, colours = self.scene.target.handles, self.scene.colours
         if not len(handles):
             return None
@@ -364,8 +364,8 @@ class State(View):
 
 
 def notes(lanes: Sequence[LaneFrame]) -> str:
-    """What a picture does not show: refused proposals, noise that could not be corrected for, and trajectories that
-    turned back. A line a lane.
+    """Facts that a picture does not show: refused proposals, noise that could not be corrected for, and trajectories
+    that turned back. A line a lane.
     """
     lines = []
     for sign, lane in zip(SIGNS, lanes, strict=False):

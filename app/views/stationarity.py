@@ -1,4 +1,4 @@
-"""Where e^{−H} is not kept: the residual of the drift as it is, and where D is no diffusion."""
+"""The places at which e^{−H} is not stationary: the residual of the drift as it is, and where D is no diffusion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ RED, RED_ON_DARK = "#c81e1e", "#ff8a80"
 
 @dataclass(frozen=True)
 class Look:
-    """What there is to see of one process, at the points of the image or curve."""
+    """The picture of one process, at the points of the image or curve."""
 
     residual: Array
     """∂p/∂t at p = e^{−H}/Z; exactly 0 where it is nothing but rounding."""
@@ -53,7 +53,7 @@ class Look:
     shown: tuple[Array, ...]
     """The coordinates of these points."""
     slice: str = ""
-    """Where the coordinates stand that are not shown."""
+    """The values of the coordinates that are not shown."""
 
     @property
     def top(self) -> float:

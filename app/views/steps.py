@@ -90,8 +90,8 @@ def rows(
 ) -> tuple[Array, ...]:  # fmt: skip
     """The rows of the parts that are shown, in a picture of ``width`` coordinates; none without a step.
 
-    Arrows are longer by ``scale`` than the step is, seen from where it begins. Where the picture has one coordinate
-    each part has one of the heights. A name stands where its arrow points to, but not near the ends of the first
+    Arrows are longer by ``scale`` than the step is, seen from where it begins. In a picture of one coordinate, each
+    part has one of the heights. A name stands where its arrow points to, but not near the ends of the first
     coordinate. ``of_phase`` is a picture of θ and r.
     """
     found: list[list[Array]] = []
@@ -173,7 +173,7 @@ def _moves(path: Array) -> bool:
 
 
 def numbers_of(part: Part, dim: int, coordinate: int, velocity: bool) -> str:
-    """What a part does in numbers: its move, of few coordinates all and of many one, and what it says besides."""
+    """The effect of a part in numbers: its move, of few coordinates all and of many one, and what it says besides."""
     said = []
     if not part.aside:
         move = part.end - part.start

@@ -13,7 +13,7 @@ from bokeh.plotting import figure
 
 @dataclass(frozen=True)
 class Theme:
-    """What the figures take their colours from."""
+    """The colours of the figures."""
 
     text: str
     faint: str

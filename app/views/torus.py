@@ -109,7 +109,7 @@ class Torus(View):
                 p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=1.5, line_dash=DASHES[i])
 
     def _on_side(self, k: int, density: Array) -> Array:
-        """Where a marginal density of angle ``k`` is beside the map; cut at the end of its room."""
+        """The position of a marginal density of angle ``k`` beside the map; cut at the end of its room."""
         end, width = self._axes[1 - k][1], self._widths[1 - k]
         return end + width * (0.02 + SIDE * np.minimum(density / self._tops[k], 1.0))
 
@@ -155,7 +155,7 @@ class Torus(View):
         return out
 
     def _inside(self, values: Array) -> Any:
-        """Which points are on the map; beside it the marginals would hide them."""
+        """The points on the map; beside it the marginals would hide them."""
         return np.all([(values[:, k] >= a) & (values[:, k] <= b) for k, (a, b) in enumerate(self._axes)], axis=0)
 
     def _path(self, i: int, values: Array) -> tuple[Array, ...]:

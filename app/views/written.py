@@ -1,4 +1,4 @@
-"""What writes a drift: its Q by Theorem 2, or the other distribution that it leaves invariant."""
+"""The matrices that express a drift: its Q by Theorem 2, or the other distribution that it leaves invariant."""
 
 import html
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ TAIL = 1e-3
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found for one process, at the points of the image or curve."""
+    """The result for one process, at the points of the image or curve."""
 
     values: Array
     """Q₁₂, or the density that the drift leaves invariant."""

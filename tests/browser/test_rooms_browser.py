@@ -123,7 +123,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
             house.lead(page, process)
             page.goto(f"http://localhost:{house.port}/s/{code}")
             students.append(Lab(page, house.server))
-            room_says(students[-1], "Following: let go")
+            room_says(students[-1], "Stop following")
         a, b = students
         house.check_processes()
         teacher.page.keyboard.press("Escape")
@@ -141,7 +141,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
         room_says(a, "✓ By √2 (yours)", "1 first", "1 now")
         check_access(a)
         # Follow: to another step; one of them lets go.
-        press(b, "Following: let go")
+        press(b, "Stop following")
         press(teacher, "Back")
         a.until(lambda: a.field("step") == "1", "the teacher's step")
         assert b.field("step") == "2"
@@ -153,14 +153,14 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
         if not house.outlives:
             race(teacher, a, b)
             press(a, "Follow the teacher")
-            room_says(a, "Following: let go")
+            room_says(a, "Stop following")
             room_says(b, "Follow the teacher")
         assert page_log.errors == []
         # The pages come back by themselves when there is a server again.
         house.end()
         if house.outlives:
             # Those of a process that is there go on with the room.
-            press(b, "Following: let go")
+            press(b, "Stop following")
         house.begin()
         teacher.server = house.server
         returned = (teacher, a) if house.outlives else (teacher, a, b)
@@ -170,7 +170,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
         if house.outlives:
             assert b.page.evaluate("window.before")
             room_says(teacher, "2 students", "Close the room")
-            room_says(a, "Following: let go")
+            room_says(a, "Stop following")
             room_says(b, "Follow the teacher")
             race(teacher, a, b)
             press(teacher, "Close the room")
@@ -180,7 +180,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
                 room_says(lab, "This room is gone")
             press(teacher, "Open the room again")
             room_says(teacher, "2 students", "Close the room")
-            room_says(a, "Following: let go")
+            room_says(a, "Stop following")
             # Who has let go is not led off by a reload.
             room_says(b, "Follow the teacher")
             assert teacher.field("room") == code

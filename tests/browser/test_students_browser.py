@@ -107,7 +107,7 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
     free.click()
     b.live.locator("#seed").click()
     b.says("Follow the teacher")
-    a.says("Following: let go")
+    a.says("Stop following")
     # Race, with a sampler that the teacher does not show.
     press(teacher, "Race on this target")
     choice = a.live.get_by_role("combobox", name="Sampler").first

@@ -1,4 +1,4 @@
-"""What moves on a page: the lanes of an experiment on a density, or on a model of data."""
+"""The moving part of a page: the lanes of an experiment on a density, or on a model of data."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def prepare(progress: Progress, experiment: Experiment, upload: Upload | None) -
 
 
 def scene_of(state: AppState, lanes: Lanes | None) -> Any:
-    """What the views of a page are built for; None while its data or its exact answers are still to be had."""
+    """The scene for which the views of a page are built; None while its data or its exact answers are not yet known."""
     if not state.experiment.of_model:
         return DensityLanes.scene(state, lanes)
     there = isinstance(lanes, ModelLanes) and lanes.experiment.target == state.experiment.target

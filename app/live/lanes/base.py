@@ -1,4 +1,4 @@
-"""What the live loop asks of the lanes of an experiment."""
+"""The interface of the lanes of an experiment to the live loop."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Progress:
 
 
 class Record(ABC):
-    """What the page remembers of a lane beside its run's own statistics."""
+    """The page's record of a lane, besides its run's own statistics."""
 
     curve: Sequence[CurvePoint] = ()
     """The distance from the target so far, where there is one."""
@@ -51,13 +51,13 @@ class Record(ABC):
     def __init__(self, run: Any):
         self.run = run
         self.marks: list[Position] = []
-        """Where parameters were changed."""
+        """The positions at which parameters were changed."""
         self.seen = 0
 
     @property
     @abstractmethod
     def position(self) -> Position:
-        """Where the lane is on each axis."""
+        """The position of the lane on each axis."""
 
     @property
     @abstractmethod
@@ -116,7 +116,7 @@ class Lanes(ABC):
         """The experiment with the changes made so far: run for as many steps it gives the same draws."""
 
     def facts(self) -> dict[str, str]:
-        """What the data are, or how the target was found, for the target's card."""
+        """Facts about the data, or about the computation of the target, for the target's card."""
         return {}
 
     def change(self, lane: int, change: Change) -> None:
@@ -146,7 +146,7 @@ class Lanes(ABC):
 
     @abstractmethod
     def frame(self, state: AppState) -> Frame:
-        """What views compute a frame from; what was in an earlier frame may be left out."""
+        """The input from which views compute a frame; what was in an earlier frame may be left out."""
 
     @abstractmethod
     def whole(self, state: AppState) -> Frame:

@@ -35,7 +35,7 @@ log axis."""
 
 
 class LaneRecord(Record):
-    """What the page remembers of a lane beside the engine's statistics."""
+    """The page's record of a lane, besides the engine's statistics."""
 
     def __init__(self, run: Run):
         super().__init__(run)
@@ -79,7 +79,7 @@ class DensityLanes(Lanes):
         self._step_times: deque[tuple[float, int]] = deque(maxlen=60)
 
     def _guess(self) -> None:
-        """What a step costs, before one has been made."""
+        """An estimate of the cost of a step, before one has been made."""
         specs = [run.now for run in self.runs]
         numbers = [
             max(spec.n_chains * run.target.dim, spec.numbers_per_step() / LOOKED_AT)

@@ -37,7 +37,7 @@ def load(experiment: Experiment, uploaded: Any = None) -> Model:
 
 
 class MethodRecord(Record):
-    """What the page remembers of a lane; on the axes it is where its first chain is."""
+    """The page's record of a lane; on the axes it is where its first chain is."""
 
     @property
     def position(self) -> Position:
@@ -78,7 +78,7 @@ class ModelLanes(Lanes):
         return cls(experiment, model, records)
 
     def scene(self, state: AppState) -> Scene:
-        """What views are built for."""
+        """The scene for which views are built."""
         return Scene(
             target=self.model,
             lanes=state.lane_titles(),

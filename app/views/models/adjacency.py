@@ -1,4 +1,4 @@
-"""What was observed beside what the model makes of it, in the order of the communities."""
+"""The observed graph beside the model's probabilities, in the order of the communities."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from sgmcmc_lab.app.views.planes import LiveImage
 from sgmcmc_lab.app.views.theme import even_plot
 
 GAP = 1.06
-"""Where the second square begins; the first is of side 1."""
+"""The start of the second square; the first is of side 1."""
 HELD = -1.0
-"""What a held-out pair is in the first square: below all shades."""
+"""The value of a held-out pair in the first square: below all shades."""
 
 
 def shades(low: str, high: str, n: int = 64) -> list[str]:
@@ -87,6 +87,6 @@ def observed_matrix(model: Any) -> Array:
 
 
 def sampled(model: Any) -> str:
-    """What a view leaves out of a large graph, as the end of its hint."""
+    """The part of a large graph that a view leaves out, as the end of its hint."""
     shown, all_ = len(model.shown), model.data.n_nodes
     return f"; {shown:,} of {all_:,} nodes are drawn, at random" if shown < all_ else ""

@@ -1,4 +1,4 @@
-"""What a batch size costs, for minibatch Gibbs: f(m), and its minimum."""
+"""The cost of a batch size, for minibatch Gibbs: f(m), and its minimum."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ class Batch(View):
         return out
 
     def captions(self, lanes: Frame) -> dict[str, str]:
-        """What is tried, and what was chosen."""
+        """The trials, and the choice."""
         seen = adaptive(lanes)
         if seen is None:
             return {
@@ -90,7 +90,9 @@ class Batch(View):
 
 
 def gain(seen: Any) -> str:
-    """What a draw costs with all data, against one with the chosen size, in words; nothing where it is not known."""
+    """The cost of a draw with all data, relative to one with the chosen size, in words; nothing where it is not
+    known.
+    """
     sizes, cost = seen["batch_sizes"], seen["objective"]
     whole = sizes.argmax()
     if not np.isfinite(cost[whole]):

@@ -10,7 +10,7 @@ from sgmcmc_lab.app.views.planes import LiveImage, signed
 from sgmcmc_lab.app.views.theme import even_plot
 
 GAP = 1.06
-"""Where the next square begins; each is of side 1."""
+"""The start of the next square; each is of side 1."""
 
 
 class Covariance(View):
@@ -68,5 +68,5 @@ class Covariance(View):
         return out
 
     def words(self, lanes: Frame) -> str:
-        """What the numbers are."""
+        """The meaning of the numbers."""
         return "held-out log density of the rows' own covariance, of the method's, and of the other"

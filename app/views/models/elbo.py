@@ -10,7 +10,7 @@ from sgmcmc_lab.app.views.theme import DASHES, plot
 
 
 class Elbo(View):
-    """What variational methods climb; an exact sampler has none."""
+    """The objective that variational methods climb; an exact sampler has none."""
 
     key = "elbo"
     title = "ELBO"

@@ -1,4 +1,6 @@
-"""What views of studies share: colours of topics and communities, texts whose numbers frames send, names of methods."""
+"""Marks of the views of models: colours of topics and communities, texts whose numbers frames send, names of
+methods.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which documents are in one cluster, and how often."""
+"""The frequency with which two documents are in one cluster."""
 
 from sgmcmc_lab.app.views.models.together import Together
 

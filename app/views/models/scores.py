@@ -41,7 +41,7 @@ def ends(values: Sequence[float], high_is_good: bool) -> tuple[float, float]:
 
 
 def title_of(model: type[Model]) -> str:
-    """What the model's score is called, as a title."""
+    """The name of the model's score, as a title."""
     return model.score_name[:1].upper() + model.score_name[1:]
 
 

@@ -16,7 +16,9 @@ WIDTH = 40.0
 
 
 class SphericalGlobe(Globe):
-    """What lies of each document and topic in the globe's three directions, scaled to length 1: a dot and an arrow."""
+    """The components of each document and topic in the globe's three directions, scaled to length 1: a dot and an
+    arrow.
+    """
 
     key = "spherical_globe"
     title = "Topics among the documents"
@@ -80,7 +82,7 @@ class SphericalGlobe(Globe):
         return {self._label.id: f"in these directions: {inside:.0%} of the topics' length²{warm}"}
 
     def words(self, lanes: Frame) -> str:
-        """Where the first topics point."""
+        """The directions of the first topics."""
         names, arrows = self.axis_names, lanes.snapshot()["arrows"][:SAID]
         each = (", ".join(f"{name} {x:.2f}" for name, x in zip(names, row, strict=True)) for row in arrows)
         return "; ".join(f"topic {k + 1}: {text}" for k, text in enumerate(each))

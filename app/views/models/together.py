@@ -1,4 +1,4 @@
-"""Which points are in one cluster, and how often: what no exchange of clusters changes."""
+"""The frequency with which two points are in one cluster: what no exchange of clusters changes."""
 
 from typing import Any
 

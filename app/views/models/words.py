@@ -32,7 +32,7 @@ class Words(View):
     requires = "topics"
     tall = True
     group: ClassVar[str] = "topic"
-    """What is shown, in the singular."""
+    """The noun for an item, in the singular."""
     shares: ClassVar[str] = "topic_shares"
     """Their sizes, in the snapshots."""
 
@@ -116,7 +116,7 @@ class Words(View):
         return {word: means.get(word, p) + SMOOTH * (p - means.get(word, p)) for word, p in now.items()}
 
     def _choose(self, shares: Array) -> None:
-        """Which topics are shown. One keeps its place until another is clearly larger."""
+        """The topics that are shown. One keeps its place until another is clearly larger."""
         n = len(self._places)
         order = [int(k) for k in np.argsort(-shares, kind="stable")]
         if not self._slots:
