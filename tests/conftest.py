@@ -1,4 +1,4 @@
-"""What all tests share: the folder of compiled functions, the served app, and what runs where.
+"""The common fixtures of all tests: the folder of compiled functions, the served app, and what runs where.
 
 The first lines run before any test module is imported, and so before Numba reads where its cache is, and NumPy how
 many threads it has.
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import platformdirs
 
-# What is compiled is kept for the next run, which takes it where no file with compiled functions has changed since. The
-# processes of ``pytest -n`` share the folder of the one that started them.
+# Compiled functions are kept for the next run, which loads them if no file with compiled functions has changed since.
+# The processes of ``pytest -n`` share the folder of the one that started them.
 _WORKER = "PYTEST_XDIST_WORKER" in os.environ
 _KEPT = os.environ.get("SGMCMC_LAB_CACHE" if _WORKER else "SGMCMC_LAB_TEST_CACHE")
 _CACHE = Path(_KEPT or platformdirs.user_cache_dir("sgmcmc-lab-tests"))
@@ -47,7 +47,7 @@ TOGETHER = {
     "tests/lessons/test_course.py::test_claims_of_a_step[gap": "gap",
     "tests/test_project.py": "project",
 }
-"""What tests are in one process: a browser and a server take a core each, and live pages need no server; the lanes of
+"""The tests of one process: a browser and a server take a core each, and live pages need no server; the lanes of
 a stage, the laws of integrators and a law's long run are made once for all tests of them. Many together are begun
 before one alone, so that no checker of the project is left to the end."""
 
@@ -123,7 +123,7 @@ def pytest_collection_finish(session):
 
 @pytest.fixture(scope="session")
 def compile_cache() -> Path:
-    """Where this session's compiled functions are."""
+    """The folder of this session's compiled functions."""
     return _CACHE
 
 

@@ -84,7 +84,7 @@ class Case:
 
 
 def by_machine(formulas: list[Expression], names: tuple[str, ...], points: np.ndarray) -> np.ndarray:
-    """What the machine computes at points (n, names), (outputs, n)."""
+    """The values of the machine at points (n, names), (outputs, n)."""
     made, out = program(formulas, names), np.empty((len(formulas), len(points)))
     for first in range(0, len(points), LANES):
         work, block = np.zeros(workspace(made)), points[first : first + LANES]

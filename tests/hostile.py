@@ -115,7 +115,7 @@ SENT = (
     mapping({"status": "upload_event"}), mapping({"status": "upload_event", "chunk": "1", "name": 1, "total_chunks": None, "data": "x"}),
     mapping({"status": "finished"}), mapping({"status": "error", "error": mapping({})}), mapping({"status": ["finished"]}),
 )  # fmt: skip
-"""What no component's script sends, or not that of every one."""
+"""Messages that no component's script sends, or not that of every one."""
 BITS = (
     "", "0", "-1", "1e308", "1e-308", "nan", "inf", "-0", "9" * 40, "0x10", "1_000", "１", "½", "٣", "true", "null", "None", "{}", "[]",
     "'", '"', "\\", "\0", "\x1b[2J", "\r\n", "\u2028", "\u202e", "\ud83d", "😀", "é", "e\u0301", "%", "%00", "%ff", "%u0041", "+", "&", "=", "&&==", ";", "#", "?", "~", ":", ",", "(", ")", "(" * 300, ")" * 300, "^" * 50, "^9^9^9^9^9", "**2", "/0", "theta", "theta1", "r", "xi",
@@ -213,7 +213,7 @@ class Watch:
 
     @contextmanager
     def opening(self) -> Iterator[None]:
-        """What is done in here is measured apart."""
+        """The time in here is measured separately."""
         began = time.perf_counter()
         yield
         self.openings.append((began, time.perf_counter()))
@@ -380,7 +380,7 @@ class Attacker:
 
 @dataclass
 class Report:
-    """What was seen."""
+    """The observations."""
 
     sent: Counter[str]
     opened: int

@@ -121,7 +121,7 @@ GROUPS = {
     "app/link.py": ("test_link", "test_links", "test_follow"),
     "lessons/claims.py": ("test_claims", "test_values"),
 }
-"""What is mutated, each with the files of tests that concern it; behind :: words, of which a test's name has one."""
+"""The mutated files, each with the files of tests that concern it; behind :: words, of which a test's name has one."""
 
 UNSEEN = {"samplers/models/topics/__main__.py"}
 """A command that tests start as a process of its own, and a stopwatch."""
@@ -164,7 +164,7 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What it is called in the results, and in the list of equivalents: it survives a shift of lines."""
+        """Its name in the results, and in the list of equivalents: it survives a shift of lines."""
         again = f" ({self.twin + 1})" if self.twin else ""
         return f"{self.path} {self.definition}: {self.line}  ->  {self.mutated}{again}"
 
@@ -294,7 +294,7 @@ class Watch:
         self.seconds: dict[str, float | None] = {}
 
     def pytest_runtest_protocol(self, item):
-        # What is worked out once would be entered by the first test alone that asks for it.
+        # A cached computation would be entered only by the first test that asks for it.
         loaded = [module for name, module in sys.modules.items() if name.split(".")[0] == "sgmcmc_lab"]
         for kept in [one for module in loaded for one in vars(module).values() if isinstance(one, CACHED)]:
             kept.cache_clear()
@@ -303,7 +303,7 @@ class Watch:
         self.failed = False
 
     def pytest_fixture_setup(self, fixturedef, request):
-        """What the tests of a file share is every one's."""
+        """The common part of the tests of a file belongs to every one."""
         if fixturedef.scope != "function":
             self.coverage.switch_context(request.node.nodeid.split("::")[0])
 
@@ -497,7 +497,7 @@ def _outcome(status: int, log: str) -> tuple[str, str]:
 
 
 def _preload() -> None:
-    """What every process needs, once; nothing of the lab, for that is imported with its mutant."""
+    """The preparation of every process, once; nothing of the lab, for that is imported with its mutant."""
     for name in (
         "arviz_stats",
         "bokeh.plotting",
@@ -543,7 +543,7 @@ def main() -> None:
 
     learnt_file, results_file, cache = (options.folder / name for name in ("learnt.json", "results.json", "cache"))
     learnt = json.loads(learnt_file.read_text()) if learnt_file.exists() else {}
-    # What a test enters is known by the functions' names, and so outlives edits of the code.
+    # The functions that a test enters are known by name, and so outlive edits of the code.
     digests = {e: hashlib.sha256(Path(e.split("::")[0]).read_bytes()).hexdigest() for g in groups for e in _tests(g)}
     new = {f: (f, cache) for f, digest in digests.items() if f not in learnt or learnt[f]["digest"] != digest}
     list(_parallel(_warm, {"": (cache,)}, 1))

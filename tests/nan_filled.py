@@ -1,4 +1,4 @@
-"""What samplers, targets and methods make where every array that begins without contents begins with NaN.
+"""The results of samplers, targets and methods if every uninitialised array begins with NaN.
 
 Run as a program, ``python -m tests.nan_filled FILE``, with Numba's compilation off: the functions are the same, in
 plain Python, and ``np.empty`` is one that fills. ``found(cases)`` is what both this program and the test record.
@@ -12,7 +12,7 @@ import numpy as np
 
 N_STEPS = 3
 GARBAGE = {"f": np.nan, "i": 77, "b": True}
-"""What an unset array begins with, by the kind of its numbers."""
+"""The first value of an uninitialised array, by the kind of its numbers."""
 NEAR = ["gaussian", "correlated_gaussian", "gamma", "lognormal", "sparse_dirichlet", "linear_regression", "student_mean",
         "fisher", "von_mises", "matrix_langevin", "sphere_dirichlet", "mises_posterior"]  # fmt: skip
 """Targets of all supports and with data; each sampler is tried on the first two that it takes with each estimator."""
@@ -43,8 +43,8 @@ def cases():
 
 
 def of_samplers():
-    """What the runs of the cases hold after a few steps; of Gaussians also far out in a tail, with a step whose error
-    in energy no exponential holds.
+    """The contents of the runs of the cases after a few steps; of Gaussians also far out in a tail, with a step whose
+    error in energy no exponential holds.
     """
     from sgmcmc_lab.samplers import engine
     from sgmcmc_lab.samplers.experiment import RunSpec

@@ -3,7 +3,7 @@
 Each pair makes 200 steps of 4 chains in both, in a browser. Where its functions call nothing of libm, whose last digit
 is not the same in two libraries, all that the runs hold must be the same to the bit, but for sums that Python's host
 adds in another order; else the first 50 steps must agree to a relative 1e-12. Of a run that is chaotic so soon Python's
-own run from a rounded start says how far apart the two may be. What grows after that is shown.
+own run from a rounded start says how far apart the two may be. Later growth is shown.
 The statistics of later steps are compared with those that Python makes of the page's own draws. The command prints a
 table, and exits 1 where a pair fails.
 """
@@ -100,7 +100,7 @@ EXP_OF_NORMALS = frozenset({"funnel", "lognormal"})
 
 
 def calls(spec: RunSpec) -> set[str]:
-    """What of libm the draws of a run come through; random numbers aside, of which the tails alone call it.
+    """The functions of libm on which the draws of a run depend; random numbers aside, of which the tails alone call it.
 
     An accept step compares, and so is the potential's, and a logarithm in a kernel without another use.
     """
@@ -118,7 +118,7 @@ def calls(spec: RunSpec) -> set[str]:
 
 @dataclass
 class Found:
-    """What the comparison of a pair found, early and at the end."""
+    """The result of the comparison of a pair, early and at the end."""
 
     pair: Pair
     early: Difference

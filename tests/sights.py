@@ -1,10 +1,10 @@
 """``python -m tests.sights``: every page as it opens, after 20 s: do its draws agree with the target?
 
 A page is a target with one of its samplers, each with its defaults; a preset of the workbench; or a table of the typed
-posterior. Its first lane makes the steps that an idle machine makes in 20 s, fewer where they look at many data. Its
-draws agree where their mean KS distance is below .1; else the page says a sentence, which is kept beside the distance.
-The command measures all pages in two processes, keeps them in ``tests/sights.json``, and writes the table into
-``tests/README.md``. It exits 1 where fewer than 95 % of the pairs agree.
+posterior. Its first lane makes the steps that an idle machine makes in 20 s, fewer where they look at many data points.
+Its draws agree where their mean KS distance is below .1; else the page says a sentence, which is kept beside the
+distance. The command measures all pages in two processes, keeps them in ``tests/sights.json``, and writes the table
+into ``tests/README.md``. It exits 1 where fewer than 95 % of the pairs agree.
 """
 
 import argparse
@@ -37,7 +37,7 @@ KEPT, README = Path(__file__).with_name("sights.json"), Path(__file__).with_name
 
 
 class Sight(NamedTuple):
-    """What a page shows after 20 s."""
+    """A page after 20 s."""
 
     ks: float
     """The mean KS distance of the first lane's draws."""
@@ -57,7 +57,7 @@ class Sight(NamedTuple):
 
 
 def opened(pair: str) -> Experiment:
-    """What the link to ``target × sampler`` opens."""
+    """The experiment that the link to ``target × sampler`` opens."""
     target, sampler = pair.split(" × ")
     return Experiment.from_query(f"target={target}&lane={sampler}", DEFAULT)[0]
 
@@ -116,7 +116,7 @@ def pages() -> dict[str, Experiment]:
 
 
 def see(experiment: Experiment) -> Sight:
-    """What the page of this experiment shows after 20 s."""
+    """The page of this experiment after 20 s."""
     run = Run(experiment.runs()[0])
     while run.steps < STEPS and run.divergence is None and run.data_seen * run.target.dim < NUMBERS:
         run.advance(CHUNK)
@@ -125,7 +125,7 @@ def see(experiment: Experiment) -> Sight:
 
 
 def problems(found: Mapping[str, Sight], kept: Mapping[str, Sight]) -> list[str]:
-    """What is no longer as it was kept: a page that agreed and does not, or one that does not and says nothing."""
+    """Differences from the stored pages: a page that agreed and does not, or one that does not and says nothing."""
     out = [f"{name}: KS {one.ks}, and the page says nothing" for name, one in found.items() if not one.honest]
     for name, one in found.items():
         if name not in kept:
@@ -136,7 +136,7 @@ def problems(found: Mapping[str, Sight], kept: Mapping[str, Sight]) -> list[str]
 
 
 def read() -> dict[str, Sight]:
-    """What was kept of all pages."""
+    """The stored results of all pages."""
     return {name: Sight(*one) for name, one in json.loads(KEPT.read_text(encoding="utf-8"))["pages"].items()}
 
 

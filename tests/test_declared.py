@@ -1,4 +1,4 @@
-"""What is declared is read: fields, class attributes, parameters and constants that nothing reads are found by name."""
+"""Declarations are read: fields, class attributes, parameters and constants that nothing reads are found by name."""
 
 import ast
 import re
@@ -14,13 +14,13 @@ FOLDERS = ("samplers", "lessons", "app")
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 READ_BY_PANEL = {"_esm", "_stylesheets", "_initialized"}
-"""What a component of Panel's is made of, and what a model of Bokeh's says of itself."""
+"""The attributes of a Panel component, and the declarations of a Bokeh model."""
 
 
 READ_BY_NUMBA = {
     "_library_class", "_tm", "_tm_features", "_engine", "_target_data", "_data_layout", "_loopvect", "_opt_level", "_internal_codegen", "is32bit",
 }  # fmt: skip
-"""What a code generator of Numba's has, in samplers/compile/wasm/cross.py."""
+"""The attributes of a code generator of Numba, in samplers/compile/wasm/cross.py."""
 
 
 READ_BY_TESTS = {
@@ -36,7 +36,7 @@ READ_BY_TESTS = {
     "textbook_unknowns",
     "LIBRARIES",
 }
-"""What a file declares for the generic tests alone, for what its tests need is declared in it."""
+"""The declarations of a file for the generic tests alone."""
 
 
 class Declared(NamedTuple):
@@ -81,7 +81,7 @@ PARAMETERS = {"Real", "Count", "Flag", "Option", "CountVector", "RealVector", "F
 
 @cache
 def looked_at(text: str, where: str) -> tuple[list[Declared], set[str]]:
-    """What a file declares, and what it reads; each file is looked at once."""
+    """The declarations of a file, and the names that it reads; each file is looked at once."""
     tree = ast.parse(text)
     return list(declarations(tree, where)), set(reads(tree))
 
@@ -128,7 +128,7 @@ def test_everything_declared_is_read():
 
 
 PLANTED = [
-    # What is added to the project, and the name that is then declared and not read.
+    # An addition to the project, and the name that is then declared and not read.
     ("class Preset:\n    planted: ClassVar[bool] = False\n", "planted"),
     ("class Naive(Preset):\n    noise_of_planted = True\n", "noise_of_planted"),
     ("@dataclass(frozen=True)\nclass Change:\n    planted: int = 0\nChange(planted=2)\n", "planted"),

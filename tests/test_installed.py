@@ -1,4 +1,4 @@
-"""What packages of somebody else's bring along is in every list, without a line here: the files of ``new_things``."""
+"""The parts in other packages are in every list, without a line here: the files of ``new_things``."""
 
 import json
 import os
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.slow
 
 
 def python(folder, *arguments, **more):
-    """What a process prints that finds this folder's packages."""
+    """The output of a process that finds this folder's packages."""
     return subprocess.run([sys.executable, *arguments], env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True, timeout=300, **more)  # fmt: skip
 
 

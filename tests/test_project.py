@@ -136,7 +136,7 @@ def test_app_hides_no_other_module():
 
 @pytest.mark.parametrize("planted", ["from tests.samplers.test_spec import x", "import tests.test_values"])
 def test_no_test_module_imports_another(planted):
-    """What two of them share stands in a module without tests. The planted lines must be found."""
+    """Common code of two of them stands in a module without tests. The planted lines must be found."""
     found = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*test_", re.MULTILINE)
     assert found.search(planted)
     assert not [path.name for path in (ROOT / "tests").rglob("*.py") if found.search(path.read_text(encoding="utf-8"))]

@@ -1,4 +1,6 @@
-"""What the READMEs say: their commands parse, links lead somewhere, programs run, numbers are those of the course."""
+"""The contents of the READMEs: their commands parse, links lead somewhere, programs run, numbers are those of the
+course.
+"""
 
 import importlib
 import json

@@ -1,7 +1,9 @@
-"""The field's words: what is read, on the page and in the source, says distribution, burn-in, invariant."""
+"""The field's words, on the page and in the source: distribution, burn-in, invariant; and plain sentences."""
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,95 @@ def test_another_word_is_found(name, tmp_path):
     planted = tmp_path / name
     planted.write_text('law = f"by the exact law {1}"\n', encoding="utf-8")
     assert {line.rpartition(":")[2] for line in faults([planted])} == {" law"}
+
+
+# Sentences
+
+COUNT = r"(?:a|one|two|three|four|five|six|seven|eight|nine|ten|many|few|fewer|several|each|every|\d+)"
+SENTENCES = {
+    "a clause as the subject": re.compile(r"^(?:What|Who|Whose|Which|Whoever|Whatever)\b.*[^?]$"),
+    "a place as the subject": re.compile(r"^Where\b[^,]*[^?,]$"),
+    "as … as there is": re.compile(r"\bas (?:many|much|long|often|far|large|small|few|little)\b[^.;]{0,40}\bas there (?:is|are)\b"),
+    "is had": re.compile(r"\b(?:is|are|was|were|be|been) had\b"),
+    "lets … go": re.compile(r"\b(?:lets?|letting)\b[^.;]{0,30}\bgo\b"),
+    "data counted one by one": re.compile(rf"\b{COUNT} data\b(?=[.,;:)]|$| (?:a|are|at|each|in|is|of|that|which|were)\b)|\bdatum\b(?!\)`)"),
+}  # fmt: skip
+"""Kinds of sentences that a reader of the field stops at. The subject is a noun, and the verb says what it does."""
+
+
+def prose(path):
+    """The comments, docstrings and messages of a program, each with its line. Lines of one comment are one text."""
+    source = path.read_text(encoding="utf-8")
+    begins, above, block = 0, -1, []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT and not re.match(r"#\s*(?:fmt|type|ruff|noqa|mypy)\b", token.string):
+            if token.start[0] != above + 1:
+                yield begins, " ".join(block)
+                begins, block = token.start[0], []
+            block.append(token.string.lstrip("#: "))
+            above = token.start[0]
+    yield begins, " ".join(block)
+    yield from ((line, text) for line, text in texts(path) if " " in text)
+
+
+def sentences(text):
+    """The sentences of a text; a blank line ends one."""
+    for part in re.split(r"\n\s*\n", text):
+        yield from re.split(r"(?<=[.:;!?])\s+", " ".join(part.split()))
+
+
+def stumbles(paths):
+    """The sentences of these kinds, each with its file, line and kind."""
+    return [
+        f"{path.name}:{line}: {kind}: {sentence}"
+        for path in paths
+        for line, text in prose(path)
+        for sentence in sentences(text)
+        for kind, pattern in SENTENCES.items()
+        if pattern.search(sentence)
+    ]
+
+
+LEFT = {"app": 0, "lessons": 0, "samplers": 33, "tests": 212}
+"""Sentences of these kinds in each package that are still to be rewritten. The numbers may only fall."""
+
+
+@pytest.mark.parametrize("package", LEFT)
+def test_sentences_have_a_subject_that_acts(package):
+    found = stumbles(path for path in (ROOT / package).rglob("*.py") if path != Path(__file__).resolve())
+    assert len(found) <= LEFT[package], "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("planted", "kind"),
+    [
+        ('"""What a view declares."""', "a clause as the subject"),
+        ("# Who is in the room decides.", "a clause as the subject"),
+        ("# A comment of two lines.\n# What comes of it is kept.", "a clause as the subject"),
+        ('"""One sentence.\n\nWhere the density is largest."""', "a place as the subject"),
+        ('x = "the run has as many steps as there are rows"', "as … as there is"),
+        ("# No more is to be had of it.", "is had"),
+        ("# The loop lets the page go first.", "lets … go"),
+        ('"""The gradients of ten data at a time."""', "data counted one by one"),
+        ('"""The gradient of one datum."""', "data counted one by one"),
+    ],
+)
+def test_a_sentence_of_each_kind_is_found(planted, kind, tmp_path):
+    file = tmp_path / "planted.py"
+    file.write_text(planted + "\n", encoding="utf-8")
+    assert [line.split(": ")[1] for line in stumbles([file])] == [kind]
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        '"""The target, where it is known."""',
+        '"""Where a field is renamed, the version grows."""',
+        "# What is the stationary distribution? It is the target.",
+        '"""Ten data points, many data sets, and one data source."""',
+    ],
+)
+def test_other_sentences_are_not_found(plain, tmp_path):
+    file = tmp_path / "plain.py"
+    file.write_text(plain + "\n", encoding="utf-8")
+    assert stumbles([file]) == []

@@ -40,9 +40,7 @@ class Cost(Tau):
     key = "cost"
     title = "Cost of an independent draw"
     of_model = False
-    per_datum = Real(
-        1.0, bounds=(0.0, 1e9), label="Cost of a data point", doc="w_z: the cost of one data point."
-    )
+    per_datum = Real(1.0, bounds=(0.0, 1e9), label="Cost of a data point", doc="w_z: the cost of one data point.")
     per_step = Real(1.0, bounds=(0.0, 1e9), label="Cost of a step", doc="w_θ: what a step costs beside its data.")
 
     def of(self, lane: Any) -> Estimate:

@@ -1,8 +1,8 @@
 """Benchmarks: every sampler's speed, beside the cost of its random numbers alone and beside other programs.
 
-All rates are chain-steps a second: one step of one chain counts once. What is compared is measured in turns within
-one process, and the medians are given, so that a busy machine slows all of them alike. ``page`` has those of the live
-page in a browser.
+All rates are chain-steps a second: one step of one chain counts once. Compared programs are measured alternately
+within one process, and the medians are given, so that a busy machine slows all of them alike. ``page`` has those of the
+live page in a browser.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: 
     needs = [*requirements(rates, ratio), *recipe_requirements(effort)]
     progress("typed posteriors")
     needs += posterior_requirements(effort)
-    progress("minibatches of many data")
+    progress("minibatches of many data points")
     needs += minibatch_requirements(effort)
     progress("topics")
     tokens = token_rates(effort)

@@ -1,4 +1,4 @@
-"""What pages leave behind: the server's memory after some were opened and closed, and after many more.
+"""The memory that pages leave behind: the server's memory after some were opened and closed, and after many more.
 
 Each page is a raw connection that opens it, takes a few frames and leaves. Needs the extra ``bench``.
 """
@@ -21,12 +21,12 @@ FRAMES = 10
 ENDED = 25.0
 """So many seconds after the last of them has left, the server has ended their sessions: Bokeh waits for 15."""
 GROWTH = 1.05
-"""What is asked of the memory after all, in that after the first."""
+"""The bound on the memory after all pages, relative to that after the first."""
 
 
 @dataclass(frozen=True)
 class ClosedReport:
-    """What was measured, in megabytes."""
+    """The measurements, in megabytes."""
 
     pages: int
     first: float

@@ -35,7 +35,7 @@ class Control:
     opening: float
     """Its time to the first frame for one second of that one's."""
     own: str
-    """What the bare page itself had."""
+    """The numbers of the bare page itself."""
 
     def lines(self) -> tuple[str, ...]:
         """Lines to read."""
@@ -57,7 +57,7 @@ class Fed:
 
     @classmethod
     async def taken(cls, page: LightPage) -> "Fed":
-        """What the page is fed from now on. Somebody else takes its messages."""
+        """The frames with which the page is fed from now on. Somebody else takes its messages."""
         frames: list[NDArray[np.float64]] = []
         page.on_numbers = frames.append
         while len(frames) < RECORDED:

@@ -1,4 +1,4 @@
-"""What one person's heaviest experiment costs the others: frames of two light pages, alone and beside it.
+"""The cost of one person's heaviest experiment for the others: frames of two light pages, alone and beside it.
 
 One light page makes its steps within a frame, the other hands them to the engine's threads, where it meets the heavy
 one. The heavy page is asked for, compiles, prepares and moves within the time that is measured. The connections are
@@ -57,7 +57,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
         "&lane=collapsed_gibbs&lane=minibatch_gibbs&lane=lda_sgrld&n_chains=5&speed=1000000",
     ),
 }
-"""What is opened at the same time."""
+"""The experiments that are opened at the same time."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class FairnessReport:
-    """What was measured."""
+    """The measurements."""
 
     alone: dict[str, float]
     """Frames a second of each light page, the heavy ones away: before the first and after each of them."""

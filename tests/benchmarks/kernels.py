@@ -166,7 +166,7 @@ RANDOM: dict[str, Callable[[RunSpec], Description]] = {
     "cir": _poissons_and_gammas,
     "scir": _poissons_and_gammas,
 }
-"""What a step of each sampler draws with the gradient of :func:`default_spec`."""
+"""The random numbers of a step of each sampler with the gradient of :func:`default_spec`."""
 
 
 # --- other programs ------------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def _blackjax_sgld(n_chains: int, step_size: float) -> Work:
 
 
 def requirements(rates: list[SamplerRate], ratios: dict[tuple[str, int], float]) -> list[Requirement]:
-    """What the engine promises, for the kernels alone."""
+    """The speeds that the engine promises, for the kernels alone."""
 
     def share(sampler: str, n_chains: int) -> float | None:
         for rate in rates:

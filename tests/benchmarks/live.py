@@ -272,7 +272,7 @@ def control_page(text: str, script: str, sizes: Any, frames: Any = ()) -> str:
 
 
 def _held(text: str, name: str) -> bytes:
-    """What a script element of a live page's file holds."""
+    """The content of a script element of a live page's file."""
     return _unpacked(next(found["text"] for found in SCRIPT.finditer(text) if f'id="{name}"' in found["kind"]))
 
 

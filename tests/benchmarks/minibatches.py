@@ -1,4 +1,4 @@
-"""SGLD on minibatches of many data, beside the gradients of its batches alone and beside another program."""
+"""SGLD on minibatches of many data points, beside the gradients of its batches alone and beside another program."""
 
 import importlib.util
 from typing import Any

@@ -73,7 +73,7 @@ def count_coming(kind: type[LightPage]) -> str:
 
 @dataclass(frozen=True)
 class PageReport:
-    """What was measured. Server time is that of the whole process, the engine's included."""
+    """The measurements. Server time is that of the whole process, the engine's included."""
 
     first_frame_seconds: float
     """Median time from the request to the first frame in the page, with warm caches."""
@@ -154,7 +154,7 @@ def measure(quick: bool, say: Callable[[str], None]) -> PageReport:
 
 @dataclass(frozen=True)
 class _Watched:
-    """What was seen of one page."""
+    """The observations of one page."""
 
     opening: float
     """Seconds to the first frame."""
@@ -187,7 +187,7 @@ def _watched(
     say("one page with five live views")
     one = _Page(context, url, kind)
     one.first_frame()
-    # What the pages before it left behind is cleared away in this time.
+    # Earlier pages are cleared away in this time.
     one.page.wait_for_timeout(8000)
     one.page.evaluate(COUNT_DRAWN)
     one.received = 0

@@ -30,7 +30,7 @@ def tumours() -> Table:
 
 
 def posterior_requirements(effort: Effort) -> list[Requirement]:
-    """What typed posteriors promise: their speed over that of the hand-written target, with the same data."""
+    """The promises of typed posteriors: their speed over that of the hand-written target, with the same data."""
     table = tumours()
     out = []
     for n in CHAINS:

@@ -21,7 +21,7 @@ TYPED_SGHMC = {
 
 
 def recipe_requirements(effort: Effort) -> list[Requirement]:
-    """What typed recipes promise: their speed over the compiled samplers', and the time that their pictures take."""
+    """The promises of typed recipes: their speed over the compiled samplers', and the time that their pictures take."""
     out = []
     for n, needed in zip((*CHAINS, 64), (0.75, 0.8, 0.9), strict=True):
         chains = f"{n} chain{'s' if n > 1 else ''}"

@@ -31,7 +31,7 @@ CACHE = "SGMCMC_LAB_CACHE"
 
 @dataclass(frozen=True)
 class StartReport:
-    """What was measured, from the command that starts the server on."""
+    """The measurements, counted from the command that starts the server."""
 
     page_seconds: float
     """Until the page is there."""
@@ -86,7 +86,7 @@ def measure(quick: bool, say: Callable[[str], None]) -> StartReport:
 
 
 def files() -> list[Path]:
-    """What the cache has of each of the engine's functions once it is compiled, from the cache's folder.
+    """The cache files of each of the engine's compiled functions.
 
     Benches have functions of their own, which no server compiles.
     """

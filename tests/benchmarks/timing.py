@@ -56,7 +56,7 @@ def in_turns(
 
 
 def rounds(works: dict[str, tuple[Work, int, int]], n: int, clock: Clock = time.perf_counter) -> dict[str, list[float]]:
-    """What each (work, steps, made in a step) makes in a second, in each of ``n`` rounds; in turns."""
+    """The rate of each (work, steps, made in a step) per second, in each of ``n`` rounds; in turns."""
     rates: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(n):
         for name, (work, steps, made) in works.items():

@@ -57,7 +57,7 @@ def token_rates(effort: Effort) -> list[TokenRate]:
 
 
 def token_requirements(rates: list[TokenRate]) -> list[Requirement]:
-    """What the engine promises."""
+    """The speeds that the engine promises."""
     ratios = {x.program: x.ratio for x in rates if x.n_topics == TOPICS[0]}
     return [
         Requirement(f"collapsed Gibbs on Reuters over {program}, K = {TOPICS[0]}", ratios.get(program), needed)

@@ -40,7 +40,7 @@ PATIENCE = float(os.environ.get("SGMCMC_LAB_TEST_PATIENCE", "180"))
 """Seconds until a wait gives up: far more than a loaded machine needs."""
 IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one) => one.is_idle)"
 LOCAL = {"localhost", "127.0.0.1", None, ""}
-# What panel writes to its log where the app's code failed; the page itself still answers 200.
+# The text in Panel's log after a failure of the app's code; the page itself still answers 200.
 CRASHES = ("Traceback (most recent call last)", "Error running application", "ERROR:", " ERROR ")
 
 
@@ -74,12 +74,12 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the app is."""
+        """The address of the app."""
         return f"http://localhost:{self.port}/app"
 
     @property
     def log(self) -> str:
-        """What the server has written so far."""
+        """The server's log so far."""
         return self.log_file.read_text(encoding="utf-8", errors="replace")
 
     def crashes(self, start: int = 0) -> list[str]:
@@ -164,7 +164,7 @@ def _stop(process: subprocess.Popen) -> None:
 
 @dataclass
 class PageLog:
-    """What went wrong in a page. A test that expects an error clears the list."""
+    """The errors of a page. A test that expects an error clears the list."""
 
     errors: list[str] = field(default_factory=list)
     """Uncaught exceptions and console errors."""

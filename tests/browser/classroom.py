@@ -1,4 +1,4 @@
-"""What tests of rooms share."""
+"""The common part of tests of rooms."""
 
 import re
 
@@ -23,7 +23,7 @@ def room_says(lab, *parts):
 
 
 def text(lab):
-    """What the room says; nothing while the page is loaded again."""
+    """The text of the room; nothing while the page is loaded again."""
     try:
         return " ".join(lab.page.locator(".room").all_inner_texts())
     except Error:

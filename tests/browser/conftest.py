@@ -1,4 +1,4 @@
-"""What all browser tests share: a headless Chromium, empty pages, and what goes wrong in them."""
+"""The common fixtures of all browser tests: a headless Chromium, empty pages, and what goes wrong in them."""
 
 import os
 from functools import partial
@@ -84,7 +84,9 @@ def kept():
 
 @pytest.fixture
 def _watched(chromium, page_log, kept):
-    """That page, of 1280 × 720. What its process has compiled serves the next test, which opens a third sooner."""
+    """That page, of 1280 × 720. The functions that its process has compiled serve the next test, which opens a third
+    sooner.
+    """
     if kept.page is None or kept.page.is_closed():
         kept.page, kept.link = browser.new_context(chromium).new_page(), None
     page_log.watch(kept.page)

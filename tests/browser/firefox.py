@@ -71,7 +71,7 @@ class Page:
         await self._socket.write_message(json.dumps({"id": number, "method": method, "params": params}))
         while (text := await self._socket.read_message()) is not None:
             answer = json.loads(text)
-            # What is between are events.
+            # The messages between are events.
             if answer.get("id") == number:
                 if answer["type"] == "error":
                     raise FirefoxError(f"{method}: {answer['error']}: {answer['message']}")

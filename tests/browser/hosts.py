@@ -80,7 +80,7 @@ FIELDS = {
     "temperature": "temperature",
     "thermostat": "thermostat",
 }
-"""What a run is asked for, by its names in the two hosts."""
+"""The results asked of a run, by their names in the two hosts."""
 
 
 # --- the page ------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class Page(Protocol):
 
 
 Edits = Mapping[str, Callable[[str], str]]
-"""What is done to the text of a source, by its name, before a page has it."""
+"""The change to the text of a source, by its name, before a page has it."""
 
 
 @dataclass
@@ -236,7 +236,7 @@ class Job:
     spec: RunSpec
     moves: Sequence[int | str | Change]
     edit: Edit | None = None
-    """What is done to the description before a page has it: a planted fault."""
+    """The change to the description before a page has it: a planted fault."""
 
     @property
     def n_steps(self) -> int:
@@ -263,7 +263,7 @@ class Job:
         return out
 
     def here(self, *, rounded: bool = False) -> list["Held"]:
-        """What Python's host makes of it; or of one whose start is ``rounded`` to another last digit."""
+        """The result of Python's host; or of one whose start is ``rounded`` to another last digit."""
         out, run = [], engine.Run(self.spec, keep_draws=True)
         if rounded:
             run.coordinates += ROUNDING * np.maximum(np.abs(run.coordinates), 0.1)
@@ -284,7 +284,7 @@ class Job:
 
 @dataclass
 class Held:
-    """What a run holds."""
+    """The contents of a run."""
 
     arrays: dict[str, NDArray[Any]]
     fields: dict[str, Any]
@@ -319,7 +319,7 @@ class Held:
 
 @dataclass
 class Made:
-    """What the page made of a job."""
+    """The page's result of a job."""
 
     held: list[Held]
     error: str = ""
@@ -447,7 +447,7 @@ def recounted(there: Held, target: Target) -> dict[str, NDArray[Any]]:
 # --- compiled functions --------------------------------------------------------------------------------------------
 
 GENERATOR = frozenset({"exp", "log1p"})
-"""What the tails of normal random numbers need of libm."""
+"""The functions of libm that the tails of normal random numbers need."""
 ELSEWHERE = frozenset({"fmod", "log10"})
 """Of libm, too, but exact, or in the text of an exception alone."""
 _PREFIXES = ("_Z", "__", "NRT_", "Py", "numba_", "mem")

@@ -1,6 +1,6 @@
 """A page of the app as a person has it: what is seen, and what is done there.
 
-What a figure shows is read from its data sources in the page, never from pixels. No time decides a test: each
+The contents of a figure are read from its data sources in the page, never from pixels. No time decides a test: each
 waits for what must come, and only a wait without an end fails.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.browser import PATIENCE, open_app
 
-# What is on the screen, by the place of its card; pages share the models of figures, whose numbers tell no order.
+# The views on the screen, by the place of their cards; pages share the models of figures, whose numbers tell no order.
 SHOWN = """
 const place = (element) => {
   for (let one = element; one; one = one.parentElement ?? one.getRootNode().host)
@@ -76,7 +76,7 @@ def wait_until(condition, what, patience=PATIENCE):
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 SERIOUS = ("moderate", "serious", "critical")
 MARKUP = "<i class=typed>*x*"
-"""What is typed is text, and becomes no part of the page: see :func:`check_text`."""
+"""A typed entry is text, and becomes no part of the page: see :func:`check_text`."""
 
 
 class Lab:
@@ -89,7 +89,7 @@ class Lab:
         open_app(self.page, self.server, query)
         return self
 
-    # What is seen
+    # Observations
 
     @property
     def url(self):
@@ -105,7 +105,7 @@ class Lab:
         return self.page.locator(".view-title").all_inner_texts()
 
     def figures(self):
-        """What is drawn, by the title of the view. Waits until titles and figures are of the same views."""
+        """The figures, by the title of the view. Waits until titles and figures are of the same views."""
 
         def same():
             titles, figures = self.titles(), self.page.evaluate(FIGURES)
@@ -134,7 +134,7 @@ class Lab:
         """The role and the name of what has the focus."""
         return self.page.evaluate(FOCUS)
 
-    # What is done
+    # Actions
 
     def button(self, name):
         return self.page.get_by_role("button", name=name, exact=isinstance(name, str))
@@ -186,7 +186,7 @@ class Lab:
         self.until(lambda: self.steps() >= max(start, 0) + more, "more steps")
 
     def axe(self, *rules):
-        """What axe finds on the page, or by some rules of it."""
+        """The findings of axe on the page, by all or some of its rules."""
         if self.page.evaluate("!window.axe"):
             self.page.evaluate(AXE)
         # Until the font of the icons is there, axe reads the names of its ligatures as a button's text.
@@ -253,7 +253,7 @@ def check_whole(lab, most=130):
     """Header, transport and choosers take so many pixels at most, and every picture is seen whole, with its axes."""
     page = lab.page
     header, first = (page.locator(name).first.bounding_box() for name in (".header", ".wide"))
-    # What greets somebody who comes without a link is none of the three.
+    # The first page without a link is none of the three.
     greeting = page.get_by_text("New here?").bounding_box()
     assert header["height"] + first["y"] - (greeting["y"] + greeting["height"]) <= most
     for figure in page.locator(".bk-Figure").all():

@@ -1,4 +1,4 @@
-"""What tests of live pages share."""
+"""The common part of tests of live pages."""
 
 import gzip
 import json

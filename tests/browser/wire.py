@@ -20,7 +20,7 @@ class Connection:
 
 
 class Wire:
-    """What goes through ``port`` to the server's port, for as long as it is whole."""
+    """The traffic through ``port`` to the server's port, for as long as the connection exists."""
 
     port: int
 
@@ -53,7 +53,7 @@ class Wire:
         self._do(forgotten)
 
     def mend(self) -> None:
-        """What was held back arrives, and new connections are made."""
+        """Held-back messages arrive, and new connections are made."""
         self._refuses = False
         self._do(self._whole.set)
 
@@ -93,7 +93,7 @@ class Wire:
         ready.set()
         await end.wait()
         listening.close()
-        # What nobody reads any more would keep a connection that is closed in the usual way open for ever.
+        # Unread bytes would keep a connection that is closed in the usual way open forever.
         for writer in self._ends:
             writer.transport.abort()
         await asyncio.sleep(0.1)  # until they are closed

@@ -10,13 +10,13 @@ from sgmcmc_lab.samplers.targets import TARGETS
 
 
 def missing(cls):
-    """What an estimator's class does not declare and its tests need, as sentences."""
+    """The missing declarations of an estimator's class, as sentences."""
     needed = ("title", "tex", "__doc__", "textbook_gradients")
     return [f"{cls.__name__} declares no {name}" for name in needed if not getattr(cls, name, None)]
 
 
 def check_words(cls):
-    """What a card and a slider need."""
+    """The texts and bounds for a card and a slider."""
     assert "\\nabla" in cls.tex or "\\hat" in cls.tex
     for name, parameter in declared(cls):
         assert parameter.label, name
@@ -45,7 +45,7 @@ def check_textbook(key):
 
 
 def check_contributions(key):
-    """Fails where a datum's part, which pictures show, is none that the estimate in plain Python takes. Fault: the
+    """Fails where a data point's part, which pictures show, is none that the estimate in plain Python takes. Fault: the
     parts at another θ."""
     if BATCH not in GRADIENTS[key].requires:
         return

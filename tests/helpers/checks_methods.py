@@ -28,7 +28,7 @@ from sgmcmc_lab.samplers.targets.own import Table
 
 
 def missing(cls):
-    """What a method's class does not declare and its tests need, as sentences."""
+    """The missing declarations of a method's class, as sentences."""
     needed = ["tried_at", "textbook_step", "textbook_unknowns"] + ["exact_at"] * issubclass(cls, TopicMethod)
     return [f"{cls.__name__} declares no {name}" for name in needed if not hasattr(cls, name)]
 

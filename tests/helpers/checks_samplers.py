@@ -73,7 +73,7 @@ TRIPLES = list(in_turn((s, t, g) for s, t, g in OFFERED if TARGETS[t].exact_law 
 
 
 def missing(cls):
-    """What a sampler's class does not declare and its tests need, as sentences."""
+    """The missing declarations of a sampler's class, as sentences."""
     needed = ["textbook_step", "parts"] if cls.interacting else ["bias_order", "textbook_step", "parts"]
     needed += ["steps_to_test"] * bool(cls.supports - {MANIFOLD} and not cls.interacting)
     return [f"{cls.__name__} declares no {name}" for name in needed if not hasattr(cls, name)]
@@ -372,7 +372,9 @@ def bias_of(spec, target, sampler):
 
 
 def triple_verdicts(spec, sampler=None, steps=None):
-    """Moments and KS of 1e5 draws of 1000 chains, of fewer with minibatches of many data, from exact draws on."""
+    """Moments and KS of 1e5 draws of 1000 chains, of fewer with minibatches of many data points, from exact draws
+    on.
+    """
     run = start_with(spec, sampler)
     target = run.target
     exact_start(run)

@@ -69,7 +69,7 @@ def potential_at(target: Target, theta: Array, params: Array | None = None) -> A
 
 
 def missing(cls: type[Target]) -> list[str]:
-    """What a target's class does not declare and its tests need, as sentences."""
+    """The missing declarations of a target's class, as sentences."""
     needed = ["tried_at", "drawn_at", "textbook_draw"] + ["textbook_slope"] * (cls.batch is not no_data)
     out = [f"{cls.__name__} declares no {name}" for name in needed if not hasattr(cls, name)]
     if len(getattr(cls, "tried_at", (0, 0))) < (2 if list(declared(cls)) else 0):
@@ -78,7 +78,7 @@ def missing(cls: type[Target]) -> list[str]:
 
 
 def check_words(cls: type[Target]) -> None:
-    """What a card and a slider need."""
+    """The texts and bounds for a card and a slider."""
     assert cls.title
     assert "U(\\theta)" in cls().tex
     assert cls.source
@@ -371,7 +371,7 @@ def moments_to_test(case: Case) -> list[Moment]:
 
 @lru_cache
 def number_of_tests() -> int:
-    # What is not exact is not asked: to count its columns each process would find its law.
+    # Inexact answers are not tested: to count its columns each process would find its law.
     exact = [case for case in CASES if make(case).exact_law]
     others = sum(len(checked(range(n))) for case in CASES if not make(case).exact_law for n in (make(case).dim, 2 * make(case).dim))  # fmt: skip
     return others + sum(len(columns_to_test(make(case))) + len(moments_to_test(case)) for case in exact)

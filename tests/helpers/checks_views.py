@@ -99,7 +99,7 @@ def check(view, data):
 
 
 def missing(cls):
-    """What a view's class does not declare and the page and its tests need, as sentences."""
+    """The missing declarations of a view's class, as sentences."""
     lacks = [name for name in ("title", "hint") if not hasattr(cls, name)]
     lacks += [name for name in ("build", "compute") if getattr(cls, name) is getattr(View, name)]
     return [f"{cls.__name__} declares no {name}" for name in lacks]
@@ -111,7 +111,7 @@ def check_words(cls):
 
 
 def check_scene(name, dark, classes):
-    """What these views compute of a scene, from before the first step on, and after the statistics start again."""
+    """The arrays of these views for a scene, from before the first step on, and after the statistics start again."""
     target, samplers, n_chains, target_params = SCENES[name]
     made = records(target, samplers, n_chains, target_params)
     axis = "gradients" if dark else "steps"

@@ -21,8 +21,8 @@ Slope = Callable[[Array], Array]
 REACH = 8.0
 """Standard deviations of ω on each side of 0, and of ξ about C, that the grid holds: all mass but 1e-15."""
 TOY_BIAS = 1e-3
-"""What tests allow the bias of SGGMC on the toy at ε = .005, C = 2.5: (Cε)²/6 = 3e-5 of the temperature and (εω)²/8
-with ω² ≈ 5 are far below it."""
+"""The bound of the tests on the bias of SGGMC on the toy at ε = .005, C = 2.5: (Cε)²/6 = 3e-5 of the temperature and
+(εω)²/8 with ω² ≈ 5 are far below it."""
 
 
 class Law(NamedTuple):

@@ -78,7 +78,7 @@ def redis(folder: Path) -> Iterator["RedisServer"]:
 
 
 def configuration(front: int, ports: Sequence[int]) -> str:
-    """What comes with the lab, with other ports."""
+    """The configuration that comes with the lab, with other ports."""
     text = (browser.ROOT / "assets" / "nginx.conf").read_text(encoding="utf-8")
     for old, new in [("listen 80;", f"listen 127.0.0.1:{front};"), *zip(("127.0.0.1:5101;", "127.0.0.1:5102;"), (f"127.0.0.1:{one};" for one in ports), strict=True)]:  # fmt: skip
         assert text.count(old) == 1
@@ -101,16 +101,16 @@ class Hall:
 
     @property
     def url(self) -> str:
-        """Where the app is."""
+        """The address of the app."""
         return f"http://localhost:{self.port}/app"
 
     @property
     def log(self) -> str:
-        """What nginx has written of its troubles; the processes have logs of their own."""
+        """The error log of nginx; the processes have logs of their own."""
         return ""
 
     def crashes(self, start: int = 0) -> list[str]:
-        """What the processes' logs tell of errors."""
+        """The errors in the processes' logs."""
         return [line for server in self.servers.values() for line in server.crashes()]
 
     def begin(self, port: int) -> None:

@@ -15,7 +15,7 @@ PATIENCE = 300
 
 
 def run(attack):
-    """What the coroutine returns; the connections that it opened are closed then."""
+    """The result of the coroutine; the connections that it opened are closed then."""
 
     async def whole():
         try:

@@ -1,4 +1,4 @@
-"""What tests of rooms without a browser share."""
+"""The common part of tests of rooms without a browser."""
 
 import asyncio
 

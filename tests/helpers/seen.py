@@ -1,4 +1,4 @@
-"""What the words of a watch sentence mean, and which views show what a claim measures."""
+"""The meanings of the words of a watch sentence, and the views that show the measure of a claim."""
 
 import re
 
@@ -29,7 +29,7 @@ NAMED = {
     r"\bpicture of the fit\b": "fit",
     r"\bsquares\b": "pictures",
 }
-"""What a watch sentence calls a picture, and the views of which it means one."""
+"""The name of a picture in a watch sentence, and the views of which it means one."""
 BY_EYE = "marginal state trace circle torus fit moments components phase"
 """Views in which a mean, a variance or a probability can be seen."""
 SEEN = {
@@ -39,11 +39,11 @@ SEEN = {
     "power": BY_EYE, "predictive": "posterior_predictive", "probability": BY_EYE, "purity": "cluster_points", "quantile": BY_EYE, "rhat": "trace", "scan_cost": "autocorrelation", "scan_tau": "autocorrelation",
     "score": "scores", "tau": "autocorrelation trace", "temperature": "temperature", "trial_gain": "batch", "trial_tau": "batch", "variance": BY_EYE,
 }  # fmt: skip
-"""The views of which one shows what a claim measures. What a sweep measures has a picture of its own."""
+"""The views of which one shows what a claim measures. The measure of a sweep has a picture of its own."""
 
 
 def measured(claims):
-    """The measures of claims about a run, by name. What a sweep measures has a picture of its own."""
+    """The measures of claims about a run, by name. The measure of a sweep has a picture of its own."""
     return sorted({claim.measure.key for claim in claims if claim.reduction is None})
 
 

@@ -1,4 +1,6 @@
-"""What views are looked at on, number for number: experiments of three lanes, and what is recorded of a column."""
+"""The stages on which views are compared, number for number: experiments of three lanes, and what is recorded of a
+column.
+"""
 
 import numpy as np
 

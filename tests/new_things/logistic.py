@@ -41,7 +41,7 @@ class Logistic(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 
-    mean = Real(0.0, bounds=(-10.0, 10.0), tex=r"\mu", label="Mean μ", doc="Where the centre of the law is.")
+    mean = Real(0.0, bounds=(-10.0, 10.0), tex=r"\mu", label="Mean μ", doc="The centre of the distribution.")
     scale = Real(1.0, bounds=(0.1, 10.0), log=True, tex="s", label="Scale s", doc="How wide the law is.")
 
     def formula(self) -> str:

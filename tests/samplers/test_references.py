@@ -27,7 +27,7 @@ from tests.helpers.checks_samplers import FEW_DATA, N_COMPARED, OFFERED, draw_fo
 
 PREFIX = "textbook"
 SELVES = {"self", "cls", "method", "type(self)"}
-"""What the class under test, or an object of it, is called in a reference."""
+"""The names of the class under test, or of an object of it, in a reference."""
 
 CLASSES = list(
     dict.fromkeys([
@@ -76,7 +76,8 @@ ALLOWED = {
     "Sphere": "the reference of the sphere, for each sphere of a product",
     "Simplex": "the reference of the simplex, for proportions",
 }
-"""What references take from the classes of this project beside parameters and other references, with reasons."""
+"""The attributes that references take from the classes of this project, besides parameters and other references, with
+reasons."""
 
 
 def is_reference(value):
@@ -119,7 +120,7 @@ EVERY_PARAMETER = set().union(*map(parameters_of, CLASSES))
 
 
 def borrowed(function, cls):
-    """What the source of a reference takes from the class under test or from the code of the project, as names."""
+    """The names that the source of a reference takes from the class under test or from the code of the project."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     parameters = EVERY_PARAMETER if cls is None else parameters_of(cls)
     local = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | set(function.__code__.co_freevars)
@@ -235,7 +236,9 @@ FIRST = {
     "psgld": [lambda run, g: g**2, lambda run, g: 2 * g * g.shape[1] / run.target.sd**2],
     "recipe": [NOTHING, lambda run, g: np.full(1, FRICTION)],
 }  # fmt: skip
-"""What a chain has beside θ before its first step, part by part; the second from the gradient ∇U(θ₀) (chains, dim)."""
+"""The auxiliary variables of a chain before its first step, part by part; the second from the gradient ∇U(θ₀) (chains,
+dim).
+"""
 
 
 def test_every_sampler_has_its_first_state_here():

@@ -1,4 +1,4 @@
-"""What the tests of rooms share."""
+"""The common fixtures of the tests of rooms."""
 
 import pytest
 
