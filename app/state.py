@@ -92,7 +92,7 @@ class AppState(param.Parameterized):
     views = param.List(DEFAULT_VIEWS)
     axis = param.Selector(objects=list(AXES), doc="The x axis of the curves.")
     coordinate = param.Integer(0, bounds=(0, None), doc="The coordinate that one-dimensional views show.")
-    shown = param.Integer(0, bounds=(0, None), doc="The lane whose inside the pictures of a model show.")
+    shown = param.Integer(0, bounds=(0, None), doc="The lane whose state the pictures of a model show.")
     dark = param.Boolean(False)
     follows_device = param.Boolean(
         True, doc="Whether the device's preference decides if the page is dark: neither the link nor the person does."

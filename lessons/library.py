@@ -98,7 +98,7 @@ def read_file(path: Path, read: Callable[[Path], Known]) -> Known:
         raise
     except Exception:
         log.exception("An unexpected error while %s was read", path)
-        raise LessonError(path.name, 1, "it cannot be read; something in it is not as the reader expects, and the log says more.") from None  # fmt: skip
+        raise LessonError(path.name, 1, "it cannot be read; its contents are not as the reader expects; the log has the details.") from None  # fmt: skip
 
 
 def _files(folder: Path, key: str) -> list[Path]:

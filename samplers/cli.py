@@ -92,14 +92,14 @@ def _parser() -> argparse.ArgumentParser:
         "--out",
         required=True,
         metavar="FILE",
-        help="where the draws go: NetCDF (.nc) or CSV (.csv); with several lanes FILE-1-sgld.nc, FILE-2-…; "
-        "of a model of data where the curves of its scores go (.csv)",
+        help="output file of the draws: NetCDF (.nc) or CSV (.csv); with several lanes FILE-1-sgld.nc, FILE-2-…; "
+        "for a model of data, of the curves of its scores (.csv)",
     )
     running.set_defaults(command=_run)
     live = commands.add_parser("live", help="a saved experiment as one HTML file that moves without a server")
     _add_experiment(live, "the table of an experiment on your own data; it will be in the page")
-    live.add_argument("--out", required=True, type=Path, metavar="FILE.html", help="where the page is written")
-    live.add_argument("--title", default="", help="what stands at the top of it")
+    live.add_argument("--out", required=True, type=Path, metavar="FILE.html", help="output file of the page")
+    live.add_argument("--title", default="", help="title of the page")
     live.set_defaults(command=_live)
     return parser
 
@@ -454,7 +454,7 @@ def _live(options: argparse.Namespace) -> int:
     # Targets find the table for as long as it is held here.
     experiment, _held = _experiment(options)
     if options.data:
-        print(f"note: everybody who has {options.out} has your table, too", file=sys.stderr)
+        print(f"note: everyone who has {options.out} has your table, too", file=sys.stderr)
     page = maker("page")(experiment, title=options.title)
     with written(options.out) as part:
         part.write_text(page, encoding="utf-8")

@@ -64,7 +64,7 @@ def reading(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         log.exception("An unexpected error while %s was read", name)
-        raise FileError(name, "cannot be read", "something in it is not as the reader expects, and the server's log says more") from error  # fmt: skip
+        raise FileError(name, "cannot be read", "its contents are not as the reader expects; the server's log has the details") from error  # fmt: skip
 
 
 def short_name(name: str) -> str:

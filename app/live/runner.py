@@ -236,7 +236,9 @@ class Runner(Live):
         except Exception:
             # The former runs continue; what was brought may be such that no check thought of it.
             log.exception("An unexpected error while an experiment was opened")
-            self._give_way("The experiment cannot be opened: an unexpected error, of which the server's log says more.")
+            self._give_way(
+                "The experiment cannot be opened: an unexpected error occurred, and the server's log has the details."
+            )
             return
         if lanes is None:
             if not self._restart:

@@ -203,7 +203,7 @@ class ExportMenu:
             return
         experiment, views = self.state.experiment, tuple(self.state.views)
         if experiment.of_own_data:
-            held = "shows your data: everybody who has the file sees them" if experiment.of_model else "holds your table: everybody who has the file has it"  # fmt: skip
+            held = "shows your data to everyone who has the file" if experiment.of_model else "contains your table: everyone with the file can read it"  # fmt: skip
             self.notify("warning", f"The live page {held}, too.")
         if experiment.of_model:
             self.notify("info", "A recording of this experiment is being made, which takes ten seconds: models of data need Python to run.")  # fmt: skip
@@ -241,6 +241,6 @@ class ExportMenu:
                 "Save the experiment as JSON and run: python -m sgmcmc_lab.samplers run experiment.json --out draws.nc",
             )
             return
-        self.notify("info", f"Making the draws of {experiment.n_steps:,} steps again, for a file.")
+        self.notify("info", f"Repeating the draws of {experiment.n_steps:,} steps for a file.")
         name, content = await asyncio.get_running_loop().run_in_executor(None, draws, experiment, suffix)
         await self.runner.bus.send_file(name, content)

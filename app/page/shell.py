@@ -140,18 +140,18 @@ class Page(Session):
         state = self.state
         speed = slider(
             _paces(state.experiment.of_model, state.slow, state.speed), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=150, margin=(0, 4), sx=LOW,
-            description="How many steps every chain makes at most between two pictures; of a density, at the left end, one in seconds, taken apart.",
+            description="The largest number of steps of every chain between two pictures. At the left end, one step of a density takes seconds and is shown in its parts.",
         )  # fmt: skip
         axis = pmui.Select(
             label="x axis", size="small", width=140, margin=(5, 4, 0, 4), sx=LOW,
-            description="The x axis of the curves. Of a model's methods the one that is furthest behind on it makes the next step.",
+            description="The x axis of the curves. For a model of data, the method that is furthest behind on it makes the next step.",
         )  # fmt: skip
         coordinate = pmui.Select(
             label="Coordinate", size="small", width=110, margin=(5, 6, 0, 6), sx=LOW, description="The coordinate in the one-dimensional views.",
         )  # fmt: skip
         inside = pmui.Select(
             label="Pictures show", size="small", width=190, margin=(5, 6, 0, 6), sx=LOW,
-            description="Pictures show: the method whose topics, or communities, are drawn. Curves are of all methods.",
+            description="Pictures show: the method whose topics or communities are drawn. Curves show all methods.",
         )  # fmt: skip
         # Other buttons are another widget: where one gets a button between two of its own, arrow keys lose their way.
         choosers = pn.Column(styles={"flex": "1 1 200px", "min-width": "0"}, margin=0)

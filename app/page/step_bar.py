@@ -18,7 +18,7 @@ from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 
 WAYS = {
-    "step_back": ("Step back", "skip_previous", "<", "Step back: the step before, as it was; the run stays where it is."),
+    "step_back": ("Step back", "skip_previous", "<", "Step back: the previous step again; the run does not change."),
     "part_back": ("Part back", "chevron_left", ",", "Part back: one arrow less."),
     "part": ("Part", "chevron_right", ".", "Part: the next arrow; after the last one the chain moves."),
     "step": ("Next step", "skip_next", ">", "Next step: the chain moves, and the step after that is shown."),

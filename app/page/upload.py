@@ -137,7 +137,7 @@ class FileBox(pmui.FileInput):
             self._take(files)
         else:
             # Of a file without a byte the browser sends no chunk.
-            self._refuse("Nothing has arrived: the file is empty, or was not sent whole.")
+            self._refuse("No data arrived: the file is empty, or was not sent completely.")
 
 
 class FormatBox(pn.Column):

@@ -143,7 +143,7 @@ class _Card:
         small = {"size": "small", "margin": (4, 6)}
         fitting = {PRESETS[key].title: key for key in state.fitting_presets()}
         self.preset = pmui.Select(
-            label="Preset", options={"Your own": OWN, **fitting}, width=150, description="A named sampler's D and Q, to begin with.", **small
+            label="Preset", options={"Your own": OWN, **fitting}, width=150, description="The D and Q of a named sampler, as a start.", **small
         )  # fmt: skip
         self.layout = pmui.Select(
             label="State z", options=SHOWN_KINDS, value=sampler.layout, width=170,
@@ -172,13 +172,13 @@ class _Card:
         if sampler.layout != THETA:
             self.redraws = pmui.FloatInput(
                 label="λ", value=sampler.refresh, start=0.0, end=MAX_REFRESH, width=110,
-                description="How often in a unit of time the momentum is drawn afresh, as HMC does; 0 is never.", **small,
+                description="The rate at which the momentum is redrawn, as in HMC; 0 for never.", **small,
             )  # fmt: skip
             self.redraws.param.watch(lambda event: self._act(self._set, "refresh", event.new), "value")
             head.append(self.redraws)
         find = pmui.Button(
             label="Find Q", size="small", variant="outlined", margin=(4, 6),
-            description="Find Q: the Q with which D writes this drift (Theorem 2) is put into the grid.",
+            description="Find Q: compute the Q that gives this drift with D (Theorem 2), and put it into the grid.",
         )  # fmt: skip
         find.on_click(lambda _: self._act(self._find_curl))
         head.append(find)

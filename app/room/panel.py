@@ -337,7 +337,7 @@ class RoomPanel:
     def _race(self) -> None:
         experiment = self.state.experiment
         if experiment.of_model or experiment.of_own_data or not experiment.make_target().ready:
-            self._notify("warning", "A race needs a target whose exact answers are known, and no model of data.")
+            self._notify("warning", "A race needs a density whose exact answers are known.")
             return
         self._do(rooms().race(self.state.room, self._secret, race.target_text(experiment), "ks"))
 

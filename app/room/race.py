@@ -32,7 +32,7 @@ def raced(experiment: Experiment, target: str) -> Experiment:
         raise SpecError("race", target_text(experiment), f"allowed is the target of the race, {target}")
     lane = experiment.lanes[0]
     if lane.sampler.key == "exact":
-        raise SpecError("race", "exact", "allowed are samplers that move: exact draws are what they are held against")
+        raise SpecError("race", "exact", "allowed are samplers that move; exact draws are their reference")
     made = replace(
         experiment, lanes=(replace(lane, changes=()),), seed=SEED, n_chains=CHAINS, start=(), momentum=(), burn_in=0,
         n_steps=GRADIENTS, thin=1,

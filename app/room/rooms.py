@@ -53,7 +53,7 @@ MOST_ASKED = 200
 MAX_ENTRY = 4_000
 """Characters of what a race keeps of a student."""
 RANKED = ("ks", "tau")
-AWAY = "The rooms of this server do not answer now; the page itself goes on."
+AWAY = "The rooms of this server do not answer now; the page itself continues."
 """The message if the store does not answer, or is full."""
 
 

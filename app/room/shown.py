@@ -20,9 +20,9 @@ LONGEST_VALUES = 80
 """Characters of a target's parameters beside its title."""
 ROWS = 10
 """Of a race's table."""
-GONE = "This room is gone: its teacher closed it, its server was started again, or a day is over. The page goes on without it, and comes back into it by itself if the teacher opens it again."
-LEFT = "You have left the room. The experiment goes on here."
-ENTERING = "The server runs your first sampler anew, with the same chains and gradients for everybody …"
+GONE = "This room is gone: its teacher closed it, its server was started again, or a day is over. The page continues without it, and enters it again if the teacher reopens it."
+LEFT = "You have left the room. The experiment continues here."
+ENTERING = "The server reruns your first sampler, with the same number of chains and gradients for everyone …"
 Button = list[Any]
 """Its action, its label, and whether it is the primary button."""
 

@@ -160,9 +160,7 @@ def _cache_lines() -> list[str]:
         where = f"{jit.FOLDER} until this command ends: {asked} cannot be written to"
     lines = [f"Compiled functions are kept in {where}"]
     if asked != jit.FOLDER:
-        lines.append(
-            "Every start compiles again what is missing. Set SGMCMC_LAB_CACHE to a folder that can be written to"
-        )
+        lines.append("Every start compiles the missing functions again. Set SGMCMC_LAB_CACHE to a writable folder")
     if jit.FOLDER is None or missing:
         rest = declared if jit.FOLDER is None else missing
         lines.append(

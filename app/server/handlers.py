@@ -86,7 +86,7 @@ class Guard:
             return self._not_allowed(host)
         # A page of another site must not make this computer work: it may link to the lab, and show it if it is named.
         if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and not self._from_outside(request):
-            return f"Another site asked for this. It can show the lab in a frame if the server is started with {EMBED}."
+            return f"This request came from another site, which can show the lab in a frame if the server is started with {EMBED}."
         return ""
 
     def refusal_of_connection(self, origin: str) -> str:

@@ -87,7 +87,7 @@ class Scene:
     large: bool = False
     """Whether type is large, for people who sit far from it."""
     shown: int = 0
-    """The lane whose inside the pictures of a model show."""
+    """The lane whose state the pictures of a model show."""
     parts: tuple[str, ...] = ()
     """The parts of a step of the first lane's sampler."""
     throws: int = 0

@@ -129,7 +129,7 @@ class Completeness(RecipeView):
 
     key = "place"
     title = "Map of samplers"
-    hint = "D and Q can write all that leaves e⁻ᴴ invariant"
+    hint = "D and Q express every process with e⁻ᴴ invariant"
     tall = True
 
     def build(self) -> Any:
@@ -216,7 +216,7 @@ class Completeness(RecipeView):
                 continue
             # A process that this D and Q do not express may still have another Q: that takes a while to see.
             if not key[2] and key[1] is not None and stationary(process.effective, lane.run.sampled):
-                found = Classification(*cell(recipe), "e⁻ᴴ invariant all the same: f is the recipe of another Q")
+                found = Classification(*cell(recipe), "e⁻ᴴ is invariant nevertheless: another Q gives this f")
                 moved = True
             self._checked[key] = found
         return moved

@@ -15,14 +15,14 @@ class Bought(KS):
     key = "bought"
     title = "Accuracy per data point"
     follows_axis = False
-    hint = "the lowest curve makes most of the same data"
+    hint = "the lowest curve uses the data best"
 
     def __init__(self, scene: Scene, before: View | None = None):
         super().__init__(replace(scene, axis="data"), before)
 
     def describe(self) -> None:
         if not self.scene.target.exact_law:
-            self.hint = "lowest: most of the same data; dotted: error of the target"
+            self.hint = "lowest: best use of the data; dotted: error of the target"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:

@@ -138,7 +138,7 @@ class Curl(RecipeView):
             return self._said[i]
         if known is not None and known.best is not None:
             gap, strength = known.best
-            return f"closed form: {known.gap:.3g} now; the most that any Q gives is {gap:.3g}, from |q| = {strength:.3g} on"
+            return f"closed form: {known.gap:.3g} now; the maximum over Q is {gap:.3g}, for |q| ≥ {strength:.3g}"
         if not gaps:
             return "computing…"
         at = max(gaps, key=gaps.__getitem__)

@@ -39,7 +39,7 @@ FAILURES = (ValueError, RuntimeError, ArithmeticError)
 convergence."""
 
 
-UNKNOWN = "The noise of a minibatch goes by θ and by the data: what it adds to D is not predicted."
+UNKNOWN = "The noise of a minibatch depends on θ and on the data, so its contribution to D is not predicted."
 
 
 class Process(NamedTuple):

@@ -12,7 +12,7 @@ class PosteriorPredictive(Predictive):
 
     key = "posterior_predictive"
     title = "Posterior predictive"
-    hint = "90 % of data made again; grey: exact; p: T ≥ the data's"
+    hint = "90 % of replicated data; grey: exact; p: T ≥ the data's"
 
     def behind(self) -> Array | None:
         if self.problem:

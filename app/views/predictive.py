@@ -142,7 +142,7 @@ class Predictive(View):
     def said(self, made: Array) -> str:
         """P(T(made) ≥ T(data)) of each statistic."""
         if len(made) == 0:
-            return "no data that are finite"
+            return "no finite data"
         names = ["mean"] if self.two else list(STATISTICS)
         return "p  " + ", ".join(f"{each} {p_value(made, self.y, each):.2f}" for each in names)
 

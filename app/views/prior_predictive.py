@@ -12,7 +12,7 @@ class PriorPredictive(Predictive):
 
     key = "prior_predictive"
     title = "Prior predictive"
-    hint = "90 % of data made of the prior; p: T ≥ the data's"
+    hint = "90 % of data drawn from the prior; p: T ≥ the data's"
 
     @property
     def lanes_drawn(self) -> int:

@@ -106,7 +106,7 @@ def stuck(recipe: Recipe) -> str:
     """Why a process has no gap at all, in a sentence; empty where it may have one."""
     n = range(len(recipe.layout.names))
     if all(entry.is_zero for row in recipe.D for entry in row):
-        return "D = 0: H never changes, and no gap is there"
+        return "D = 0: H never changes, so there is no gap"
     if any(recipe.drift[i].is_zero and all(recipe.D[i][j].is_zero for j in n) for i in n):
         return "θ never moves: no gap"
     return ""

@@ -51,7 +51,7 @@ class State(View):
         "Each dot is a chain, drawn on the target's density; its last draws follow it. "
         "The dark arrow of the first chain is the gradient −∇U, and the coloured one is the estimate that the sampler uses. A click starts all chains at that place."
     )
-    hint = "arrows: −∇U, in colour its estimate"
+    hint = "arrows: −∇U; colour: its estimate"
     of_first = ("full", "used")
     _margin = 0.0
 
@@ -250,7 +250,7 @@ class State(View):
         self._usual = self._usual_slope()
         self._flat = False
         if len(self.scene.lanes) > 1:
-            self.hint = "arrows of the first: −∇U, in colour its estimate"
+            self.hint = "arrows of the first: −∇U; colour: its estimate"
         for name, colour, width in (("full", colours.exact, 3), ("used", colours.lanes[0], 2)):
             source: ColumnDataSource = self.feed(name, "x0", "y0", "x1", "y1")
             p.segment("x0", "y0", "x1", "y1", source=source, line_color=colour, line_width=width, line_cap="round")

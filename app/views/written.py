@@ -84,7 +84,7 @@ class Written(RecipeView):
 
     key = "written"
     title = "Q of the drift"
-    hint = "the Q that writes it, or what it leaves invariant"
+    hint = "the Q that expresses it, or its invariant density"
     every = 3
     most = 2
 

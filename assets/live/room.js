@@ -115,7 +115,7 @@ element("bar").append(render({
         element("bar").hidden = true
         // The link loads the page again.
         element("back").hidden = false
-        say("You have left the room. The experiment goes on here.")
+        say("You have left the room. The experiment continues here.")
       } else {
         if (message[0] === "let_go") {
           letGo()

@@ -394,9 +394,9 @@ def refusal(target: Any, spec: RunSpec) -> str:
     if not isinstance(target, TypedPosterior):
         return "calibration needs a typed posterior"
     if spec.sampler.key == "exact":
-        return "exact draws are of the data that are there; of made ones no exact answers are known"
+        return "exact draws belong to the given data; for simulated data no exact answers are known"
     if spec.make_sampler().interacting:
-        return "particles that push each other apart are no independent draws"
+        return "interacting particles are not independent draws"
     return unmade(target)
 
 
@@ -519,7 +519,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the ranks of a preset of the typed posterior."""
     parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.diagnostics.calibration", description=__doc__)
     parser.add_argument("preset", choices=PRESETS, help="a model of the typed posterior")
-    parser.add_argument("--runs", type=int, default=320, help="data sets that are made")
+    parser.add_argument("--runs", type=int, default=320, help="simulated data sets")
     parser.add_argument("--rows", type=int, default=20, help="of each, evenly spread over the table")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--by", default="slice", metavar="HOW", help="slice, an exact sampler; quadrature, to three parameters; or a sampler as in a link, sgld(step_size:0.001)")  # fmt: skip

@@ -59,7 +59,7 @@ def count(work: int) -> None:
     if meter is not None:
         meter.left -= work
         if meter.left < 0:
-            refuse("", "it grows too large when it is worked out; a simpler one is needed")
+            refuse("", "its expanded form is too large; a simpler one is needed")
 
 
 def refuse(value: str, why: str) -> NoReturn:

@@ -129,7 +129,7 @@ _ORDER = {"theta": 0, "r": 1, "xi": 2}
 
 def _checked(value: float) -> float:
     if not abs(value) <= MAX_NUMBER:
-        refuse("", f"a number comes out that is not finite or beyond {MAX_NUMBER:g}")
+        refuse("", f"a result is not finite or beyond {MAX_NUMBER:g}")
     return value + 0.0  # −0 and 0 are one constant
 
 

@@ -149,7 +149,7 @@ def postfix(expressions: Sequence[Expression], names: Sequence[str]) -> Program:
             continue
         rows.append((float(step[0]), step[1]))
         if len(rows) > MAX_INSTRUCTIONS:
-            refuse("", "it grows too large when it is worked out; a simpler one is needed")
+            refuse("", "its expanded form is too large; a simpler one is needed")
         height += 1 if step[0] in _PUSHES else -1 if step[0] in _POPS else 0
         depth = max(depth, height)
     return Program(np.array(rows).reshape(-1, 2), depth, len(slot), len(expressions))

@@ -17,7 +17,7 @@ class Gaussian(Estimator):
     requires = frozenset({NOISE})
 
     variance = Real(4.0, bounds=(1e-3, 1e5), log=True, tex="V", label="Noise variance V",
-                    doc="The variance of the noise added to each component of the gradient. A minibatch makes such noise; here its size is yours to choose.")  # fmt: skip
+                    doc="The variance of the noise added to each component of the gradient. A minibatch has such noise; here you choose its size.")  # fmt: skip
 
     def noise(self) -> jit.Noise:
         return jit.Noise(variance=self.variance)

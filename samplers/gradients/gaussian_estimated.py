@@ -20,7 +20,7 @@ class GaussianEstimated(Gaussian):
     requires = frozenset({NOISE, KNOWN, REDRAWN})
 
     sample_size = Count(10, bounds=(2, 10_000), log=True, tex="n", label="Draws n behind B̂",
-                       doc="The gradient is the mean of so many draws, and B̂ comes from their spread. Few draws make a B̂ that jumps about.")  # fmt: skip
+                       doc="The gradient is the mean of this number of draws, and B̂ is computed from their spread. Few draws give a noisy B̂.")  # fmt: skip
 
     def noise(self) -> jit.Noise:
         return jit.Noise(variance=self.variance, correction=self.variance, sample_size=self.sample_size)

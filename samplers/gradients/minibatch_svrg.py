@@ -51,7 +51,7 @@ class MinibatchSVRG(Minibatch):
         log=True,
         tex="m",
         label="Gradients an anchor m",
-        doc="After so many gradients the chain is where the control variates are taken from then on, which costs a gradient of all data.",
+        doc="After this number of gradients the chain's position becomes the new anchor of the control variates, which costs one gradient of all data.",
     )
 
     estimate = estimate

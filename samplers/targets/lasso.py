@@ -120,7 +120,7 @@ class BayesianLasso(Target):
     first_steps = FirstSteps(moving=0.01, batch=5e-4, friction=100.0, other=5e-5)
 
     shrinkage = Real(5.0, bounds=(0.1, 20.0), log=True, tex=r"\lambda", label="Shrinkage λ",
-                     doc="How strongly the prior pulls every coefficient to 0. Those that the data say little of go there.")  # fmt: skip
+                     doc="The strength with which the prior pulls every coefficient to 0. Coefficients about which the data are uninformative shrink to 0.")  # fmt: skip
     noise_sd = Real(0.7, bounds=(0.5, 1.0), log=True, tex=r"\sigma", label="Noise σ",
                     doc="The standard deviation of y about its mean, taken as known; that of y is 1, and of the least-squares residuals 0.7.")  # fmt: skip
 

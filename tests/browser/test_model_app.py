@@ -163,7 +163,7 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
 
 def test_a_recording_of_ones_own_data_is_said_to_show_them(lab):
     """One of the lab's own corpus is not."""
-    warning = lab.page.get_by_text("shows your data: everybody who has the file sees them")
+    warning = lab.page.get_by_text("shows your data to everyone who has the file")
 
     def record():
         lab.page.mouse.move(640, 2)

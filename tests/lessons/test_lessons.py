@@ -871,7 +871,7 @@ def test_whatever_lies_in_a_folder_of_lessons_stops_no_other(tmp_path, monkeypat
         "03-folder.md:1: it cannot be read: is a directory.",
         "04-gone.md:1: it cannot be read: no such file or directory.",
         "05-secret.md:1: it cannot be read: permission denied.",
-        "06-odd.md:1: it cannot be read; something in it is not as the reader expects, and the log says more.",
+        "06-odd.md:1: it cannot be read; its contents are not as the reader expects; the log has the details.",
     ]
 
 

@@ -21,7 +21,7 @@ class Batch(View):
     hint = "f(m) = (m w_z + w_θ) τ, the price of a draw"
     help = (
         "With a batch size of 0 the sampler tries several sizes, each for the same time, and keeps the cheapest. "
-        "A point says what an independent draw costs with m data in a step: the time of a step times the autocorrelation time τ. The circle is the size that is kept."
+        "A point is the cost of an independent draw with m data points in a step: the time of a step times the autocorrelation time τ. The circle is the size that is kept."
     )
     requires = BATCH_SIZES
     every = 3
@@ -75,9 +75,7 @@ class Batch(View):
         """The trials, and the choice."""
         seen = adaptive(lanes)
         if seen is None:
-            return {
-                self._label.id: f"set {self.scene.target.data_name.capitalize()} in a step to 0, and the sizes are tried"
-            }
+            return {self._label.id: f"set {self.scene.target.data_name.capitalize()} in a step to 0 to try the sizes"}
         tried, unknown = len(seen["objective"]), int((~np.isfinite(seen["objective"])).sum())
         slow = f"; {unknown} mixed too slowly to tell (△)" if unknown else ""
         chosen = int(seen["chosen"][0])
@@ -100,7 +98,7 @@ def gain(seen: Any) -> str:
     if whole == cost.argmin():
         return "; none smaller is cheaper"
     ratio = float(cost[whole] / cost.min())
-    return f"; all cost {ratio:.2g} ×" if ratio >= HARDLY else "; all cost hardly more"
+    return f"; using all costs {ratio:.2g} ×" if ratio >= HARDLY else "; using all costs hardly more"
 
 
 def chooses(lane: LaneFrame) -> bool:

@@ -40,7 +40,7 @@ class Loadings(View):
             bottom = self._n + GAP
             sheet = sheet_of(self._known, n)
             p.image(image=[sheet.T], x=0, y=bottom, dw=columns, dh=n, color_mapper=mapper, level="image")
-            for y, text in ((self._n, "found, those that are most alike first in their order"), (bottom + n, "known")):
+            for y, text in ((self._n, "found, matched to the known ones in order"), (bottom + n, "known")):
                 p.add_layout(Label(x=0, y=y + 0.15, text=text, text_font_size="12px", text_color=colours.faint))
         self._label = self.caption_above(p, 1)
         return p

@@ -123,7 +123,7 @@ class Paths(View):
     def captions(self, lanes: Frame) -> dict[str, str]:
         """How far it is, and what the nearest λ says."""
         if self.scene.target.probit:
-            return {self._label.id: "answers of two kinds: a probit lasso, of which no path is drawn"}
+            return {self._label.id: "binary responses: a probit lasso, for which no path is drawn"}
         if not self._points:
             return {self._label.id: f"simulating: 0 of {N_LAMBDAS} values of λ"}
         done = len(self._points)

@@ -92,9 +92,9 @@ class MinibatchGibbs(ClusterMethod):
     chooses_batch_size = True
     compiled = (step, add_density)
 
-    batch_size = Count(50, bounds=(0, 100_000), tex="m", label="Points in a step", doc="How many points' clusters are drawn before μ and Σ are; 0 tries several sizes and keeps the best.")  # fmt: skip
-    cost_ratio = Real(8.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of μ and Σ", doc="How many points' clusters can be drawn in the time that one draw of all μ and Σ takes.")  # fmt: skip
-    trial = Count(400, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many steps with all points. Of a size whose draws in it are worth fewer than 50 independent ones nothing is known; where nothing is known of any size, all points are kept.")  # fmt: skip
+    batch_size = Count(50, bounds=(0, 100_000), tex="m", label="Points in a step", doc="The number of points whose clusters are drawn before μ and Σ; 0 tries several sizes and keeps the best.")  # fmt: skip
+    cost_ratio = Real(8.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of μ and Σ", doc="The number of points whose clusters can be drawn in the time of one draw of all μ and Σ.")  # fmt: skip
+    trial = Count(400, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many steps with all points. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all points are used.")  # fmt: skip
 
     def start(self, model: Clusters, rng: Generator) -> State:
         """Random clusters, and their μ and Σ given their points."""

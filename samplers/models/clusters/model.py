@@ -56,9 +56,9 @@ class Clusters(Model):
     cluster_sd = Real(0.15, bounds=(0.01, 3.0), log=True, tex="s", label="Cluster size s",
                       doc="The standard deviation of a cluster that the prior expects, where that of all points is 1.")  # fmt: skip
     freedom = Real(6.0, bounds=(4.0, 100.0), log=True, tex=r"\nu_0", label="Sameness ν₀",
-                   doc="How sure the prior is of that size: small values let clusters have very different ones.")  # fmt: skip
+                   doc="The strength of the prior on that size: small values allow clusters of very different sizes.")  # fmt: skip
     mean_weight = Real(0.03, bounds=(1e-3, 10.0), log=True, tex=r"\kappa_0", label="Prior weight κ₀",
-                       doc="How many points the prior of a cluster's mean is worth. Small: clusters may lie anywhere.")  # fmt: skip
+                       doc="The weight of the prior of a cluster's mean, in points. Small: clusters may lie anywhere.")  # fmt: skip
     held_out = Real(0.2, bounds=(0.05, 0.5), label="Held-out share", doc="The share of the points that the methods do not see.")  # fmt: skip
     split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out points.")
 

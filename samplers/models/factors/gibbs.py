@@ -213,7 +213,7 @@ class FactorsGibbs(FactorsMethod):
     compiled = (sweep,)
 
     start_factors = Count(10, bounds=(0, 50), label="Factors at the start",
-                          doc="With how many random factors the chain begins; how many there are afterwards the posterior says.")  # fmt: skip
+                          doc="The number of random factors at the start; afterwards the posterior determines the number.")  # fmt: skip
 
     def start(self, model: Factors, rng: Generator) -> GibbsState:
         """Random factors that explain half of the variance, each in half of the columns."""

@@ -87,7 +87,7 @@ class Factors(Model):
     data = Option(default="made", objects=["made", *BUILT_IN, UPLOADED], label="Data",
                   doc="Made-up rows of 50 columns with ten factors; wines, by thirteen measurements; written digits, by their pixels; or an uploaded CSV file.")  # fmt: skip
     rows = Count(100, bounds=(10, 10_000), log=True, tex="N", label="Rows N",
-                 doc="How many rows the methods see; of a file at most those that are not held out. Gamma SGVB takes as long with all.")  # fmt: skip
+                 doc="The number of rows that the methods see; for a file at most those that are not held out. The time of a step of Gamma SGVB does not depend on it.")  # fmt: skip
     n_factors = Count(20, bounds=(1, 50), tex="K", label="Factors K",
                       doc="The most factors that the variational methods may use; the prior of r turns off those that are not needed.")  # fmt: skip
     prior = Option(default="gamma process", objects=["gamma process", "fixed"], label="Prior of the loadings",

@@ -196,7 +196,7 @@ class MixtureMethod(Method):
     move: ClassVar[Any]
     """The compiled move, of type :data:`MOVE`."""
 
-    start_clusters = Count(20, bounds=(1, 100), label="Clusters at the start", doc="The documents begin in so many clusters, at random. It matters for the start of a run, and for a sampler that does not forget it.")  # fmt: skip
+    start_clusters = Count(20, bounds=(1, 100), label="Clusters at the start", doc="The number of random clusters in which the documents begin. It affects the start of a run, and a sampler that does not mix.")  # fmt: skip
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
@@ -317,7 +317,7 @@ def measure(state: State, used: int) -> None:
 class StochasticMixture(MixtureMethod):
     """A method over minibatches of documents."""
 
-    batch_size = Count(100, bounds=(1, 100_000), log=True, tex="n", label="Documents in a step", doc="How many documents get a new cluster in a step, and stand for all of them in the move of the clusters' words and sticks.")  # fmt: skip
+    batch_size = Count(100, bounds=(1, 100_000), log=True, tex="n", label="Documents in a step", doc="The number of documents that get a new cluster in a step, and that represent all documents in the update of the clusters' words and sticks.")  # fmt: skip
 
     def batch(self, model: Mixture, rng: Generator) -> NDArray[np.int64]:
         size = min(int(self.batch_size), model.n_data)

@@ -49,8 +49,8 @@ class Mixture(Model):
 
     corpus = Option(default="synthetic", objects=["synthetic", "reuters", UPLOADED], label="Documents",
                     doc="Synthetic: documents of six clusters, each with its own words. Reuters: 395 articles. Uploaded: a corpus, or visits of web pages.")  # fmt: skip
-    documents = Count(600, bounds=(20, 20_000), log=True, label="Synthetic documents", doc="How many synthetic documents there are, the held-out ones among them.")  # fmt: skip
-    length = Count(20, bounds=(2, 200), log=True, label="Their length", doc="Words of a synthetic document. The fewer, the less they say of its cluster.")  # fmt: skip
+    documents = Count(600, bounds=(20, 20_000), log=True, label="Synthetic documents", doc="The number of synthetic documents, held-out ones included.")  # fmt: skip
+    length = Count(20, bounds=(2, 200), log=True, label="Their length", doc="The number of words of a synthetic document. Fewer words say less about its cluster.")  # fmt: skip
     prior = Real(0.5, bounds=(1e-3, 10.0), log=True, tex="a", label="Prior of words a",
                  doc="The parameter of the Dirichlet prior of a cluster's words. Small values give each cluster few words.")  # fmt: skip
     alpha_mean = Real(1.0, bounds=(1e-3, 1000.0), log=True, tex="m", label="Prior mean of α",

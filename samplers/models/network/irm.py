@@ -165,7 +165,7 @@ class NetworkIRM(NetworkMethod):
     compiled = (sweep,)
 
     beta = Real(1.0, bounds=(1e-3, 100.0), log=True, tex=r"\beta", label="Prior of η: β",
-                doc="Edges, and as many pairs without one, that each two clusters are given beforehand.")  # fmt: skip
+                doc="The prior counts for each two clusters, of edges and equally of pairs without one.")  # fmt: skip
 
     def start(self, model: Network, rng: Generator) -> IRMState:
         """Nodes in K clusters at random: from a single one the first step is the hardest."""

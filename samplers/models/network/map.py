@@ -44,7 +44,7 @@ class NetworkMAP(AscentMethod, NetworkMethod):
     compiled = (log_joint, add_probabilities)
 
     density = Option(default="x", objects=["x", "log x"], label="Density in",
-                     doc="A mode is that of a density in some coordinates. In x there is none to be reached; in log x the one there is has no communities.")  # fmt: skip
+                     doc="A mode depends on the coordinates of the density. In x the density is unbounded; in log x its mode has no communities.")  # fmt: skip
 
     def start(self, model: Network, rng: Generator) -> PointState:
         """Random weights that give the graph's density."""

@@ -109,7 +109,7 @@ class Network(Model):
     graph = Option(default="blocks", objects=[*BUILT_IN, UPLOADED], label="Graph",
                    doc="Built-in graphs, one drawn from four blocks, or an uploaded edge list (CSV) or GraphML file.")  # fmt: skip
     n_communities = Count(10, bounds=(1, 100), tex="K", label="Communities K",
-                          doc="The most communities there may be; the prior of r turns off those that are not needed.")  # fmt: skip
+                          doc="The largest number of communities; the prior of r turns off those that are not needed.")  # fmt: skip
     a_prior = Real(0.01, bounds=(1e-3, 10.0), log=True, tex="e", label="Prior of a",
                    doc="Shape and rate of the prior of a_i, the shape of a node's weights. Small: a_i may be anything.")  # fmt: skip
     mass_prior = Real(1.0, bounds=(1e-3, 10.0), log=True, tex="g", label="Prior of γ₀",

@@ -53,10 +53,10 @@ class Sparse(Model):
 
     data = Option(default="made", objects=["made", "diabetes", UPLOADED], label="Data",
                   doc="Made-up data of a probit lasso with four coefficients; the diabetes data, a lasso with ten; or an uploaded CSV file, a lasso.")  # fmt: skip
-    items = Count(1200, bounds=(50, MOST), log=True, tex="N", label="Made-up data N", doc="How many data there are: the first of those that are made.")  # fmt: skip
-    strength = Real(1.0, bounds=(0.02, 2.0), log=True, label="Strength of the effects", doc="The made-up data have so many times the coefficients (1, −0.5, 0.2, 0). The weaker, the less the data leave unknown of w when their z are known.")  # fmt: skip
+    items = Count(1200, bounds=(50, MOST), log=True, tex="N", label="Made-up data N", doc="The number of data points: the first of the synthetic ones.")  # fmt: skip
+    strength = Real(1.0, bounds=(0.02, 2.0), log=True, label="Strength of the effects", doc="The factor on the coefficients (1, −0.5, 0.2, 0) of the synthetic data. The weaker the effects, the less uncertain w is given the z.")  # fmt: skip
     shrinkage = Real(1.0, bounds=(0.1, 100.0), log=True, tex=r"\lambda", label="Shrinkage λ",
-                     doc="How strongly the prior pulls every coefficient to 0. Those that the data say little of go there.")  # fmt: skip
+                     doc="The strength with which the prior pulls every coefficient to 0. Coefficients about which the data are uninformative shrink to 0.")  # fmt: skip
 
     @classmethod
     def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Table:

@@ -76,7 +76,7 @@ class MinibatchGibbs(TopicMethod):
 
     batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Documents in a step", doc="How many documents' topics are drawn before φ is; 0 tries several sizes and keeps the best.")  # fmt: skip
     cost_ratio = Real(300.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of φ", doc="How many documents' topics can be drawn in the time that one draw of φ takes. With the Reuters articles that is about 70 for K = 4, 250 for 20 and 450 for 50.")  # fmt: skip
-    trial = Count(1000, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many steps with all documents. Of a size whose draws in it are worth fewer than 50 independent ones nothing is known; where nothing is known of any size, all documents are kept.")  # fmt: skip
+    trial = Count(1000, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many steps with all documents. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all documents are used.")  # fmt: skip
 
     def start(self, model: Topics, rng: Generator) -> State:
         """Uniformly random topics, and φ given them."""

@@ -137,6 +137,6 @@ def test_the_command_makes_a_page_of_a_persons_own_table(tmp_path, capsys):
     gc.collect()
     out = tmp_path / "live.html"
     assert main(["live", str(spec), "--out", str(out), "--data", str(rows)]) == 0
-    assert "everybody who has" in capsys.readouterr().err and out.stat().st_size > 1e6
+    assert "everyone who has" in capsys.readouterr().err and out.stat().st_size > 1e6
     gc.collect()
     assert main(["live", str(spec), "--out", str(out)]) == 2

@@ -712,7 +712,7 @@ def batch(key):
     whole = int(np.argmax(seen["batch_sizes"]))
     text = f"chosen: m = {seen['batch_sizes'][best]}"
     if whole in known:
-        text += "; none smaller is cheaper" if best == whole else f"; all cost {f[whole] / f[best]:.2g} ×" if f[whole] >= 1.25 * f[best] else "; all cost hardly more"  # fmt: skip
+        text += "; none smaller is cheaper" if best == whole else f"; using all costs {f[whole] / f[best]:.2g} ×" if f[whole] >= 1.25 * f[best] else "; using all costs hardly more"  # fmt: skip
     text += f"\n{len(f)} tried" + (f"; {slow} mixed too slowly to tell (△)" if slow else "")
     assert captions(made) == [text]
     if known:
@@ -1003,7 +1003,7 @@ def modes(key):
 @recomputes("curl")
 def curl(key):
     made = of_recipe(key, "correlated_gaussian", FLAT, PLANE)
-    # The gap of D = I is the smallest 1/λ of Σ; the most that any Q gives is half the trace of Σ⁻¹ (Lelièvre et al.).
+    # The gap of D = I is the smallest 1/λ of Σ; the maximum over Q is half the trace of Σ⁻¹ (Lelièvre et al.).
     precision = np.linalg.inv([[1.0, 0.6], [0.6, 1.0]])
     drift = (np.eye(2) + np.array([[0.0, 0.5], [-0.5, 0.0]])) @ precision
     now = min(np.linalg.eigvals(drift).real)
@@ -1012,7 +1012,7 @@ def curl(key):
     turned = [min(np.linalg.eigvals((np.eye(2) + q * np.array([[0.0, 1.0], [-1.0, 0.0]])) @ precision).real) for q in grid[::200]]  # fmt: skip
     enough = float(grid[::200][np.argmax(np.array(turned) > best - 1e-4)])
     found = plain(captions(made)[0])
-    near(found.split("closed form")[1].split("<")[0].split("●")[0].split("■")[0], f": {now:.3g} now; the most that any Q gives is {best:.3g}, from |q| = {enough:.3g} on", 0.02)  # fmt: skip
+    near(found.split("closed form")[1].split("<")[0].split("●")[0].split("■")[0], f": {now:.3g} now; the maximum over Q is {best:.3g}, for |q| ≥ {enough:.3g}", 0.02)  # fmt: skip
 
 
 @recomputes("stationarity")

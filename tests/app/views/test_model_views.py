@@ -373,7 +373,7 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     assert "4 tried; 1 mixed too slowly" in text
     assert np.ravel(data["slow"])[0] == 6, "at the upper end"
     assert 900 < np.ravel(data["slow"])[1] < data["y"][0][1]
-    for whole, words in ((340.0, "; all cost hardly more"), (290.0, "; none smaller is cheaper"), (np.inf, "")):
+    for whole, words in ((340.0, "; using all costs hardly more"), (290.0, "; none smaller is cheaper"), (np.inf, "")):
         assert gain(frame.snapshot() | {"objective": np.array([whole, 300.0, 500.0, np.inf])}) == words
     # During the trials it says which size is tried, and for how long: here before the first has a point.
     empty = {"batch_sizes": np.zeros(0, int), "objective": np.zeros(0), "chosen": np.array([0])}

@@ -147,7 +147,7 @@ def test_fault_an_error_inside_a_reader_is_a_sentence_and_in_the_log(kind, tmp_p
     read, good, _ = READERS[kind]
     with pytest.raises(
         FileError,
-        match=r"cannot be read: something in it is not as the reader expects, and the server's log says more\.$",
+        match=r"cannot be read: its contents are not as the reader expects; the server's log has the details\.$",
     ):
         read(good, tmp_path)
     assert "KeyError: 'é'" in caplog.text, "the log has what the page has not"

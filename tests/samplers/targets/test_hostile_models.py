@@ -52,7 +52,7 @@ def test_the_worst_are_bounded(row, bound):
 def test_one_bound_holds_for_all_of_a_model(monkeypatch):
     """Each derivative alone is within the bound; ten of them, of a prior and of rows, together must be."""
     model = model_of(WORST[0])
-    assert "it grows too large when it is worked out" in read(model) or calls_of(lambda: read(model)) < MOST_CALLS
+    assert "its expanded form is too large" in read(model) or calls_of(lambda: read(model)) < MOST_CALLS
     spent = []
     monkeypatch.setattr(posterior, "work_limit", lambda: spent.append(1) or work_limit(MAX_WORK // 10))
     assert "target.row" in (said := read(model)) and "it grows too large" in said
