@@ -31,7 +31,7 @@ _SX = {
     "& .MuiDrawer-root .MuiDrawer-paper": {"height": f"calc(100vh - {LOST})"},
     ".sidebar": {"padding": 0},
     "& .main": {"padding": "0 4px 4px"},
-    # What is above the views is as low as it can be: on a small screen three of them are seen whole.
+    # The parts above the views are as low as possible: on a small screen three of them are seen whole.
     "& .MuiToolbar-root": {"minHeight": f"{HEADER}px"},
     # On a phone there is no room for it, but it stays the page's heading.
     "& .title": {

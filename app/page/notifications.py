@@ -57,7 +57,7 @@ class Notifications:
 
 
 def messages_area() -> Any:
-    """Where the page shows its messages; None where there is no page."""
+    """The place of the page's messages; None where there is no page."""
     return pn.state.notifications
 
 

@@ -55,7 +55,7 @@ _DOUBTS = ":host { font-size: 13px; line-height: 17px; } .bk-clearfix { display:
 """Without a sentence it has no height: a phone has room for a picture and a control."""
 LATER_SECONDS = 0.08
 """After a change, formulas and the link wait so long for its first frame."""
-NOT_RUN = "This link cannot be run as it says: nothing moves until you press Play, and the address stays until you change something."
+NOT_RUN = "This link cannot be run as written. Nothing moves until you press Play, and the address stays until you change a setting."
 FEW = 3
 """So many views or fewer stand in two columns in presenter mode; more in three, where there is room for them."""
 FADE = 40
@@ -244,7 +244,7 @@ class Session:
             self.state.playing = False
             self.notifications.notify("info", "Paused, for this device asks for less motion. Press Play to start.")
         self.frame.fit_width(width)
-        # What the link asked for stays in the address until the person changes something.
+        # The address keeps the link's text until the person changes something.
         if not self.state.refused:
             self.write_link()
 
