@@ -206,7 +206,8 @@ def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
         "room",
         "resets",
     )
-    unknown = [name for name in fields if name not in ("v", *LINK_FIELDS, *of_page)]
+    # Jupyter's proxy, on Binder, leaves its own token in the address.
+    unknown = [name for name in fields if name not in ("v", "token", *LINK_FIELDS, *of_page)]
     return fields, [
         *(str(SpecError(name, fields[name], "the link has no such field; it is passed over")) for name in unknown),
         *given_again(listed, of_page),

@@ -104,6 +104,14 @@ def test_the_first_coordinate_or_the_fifth_of_a_simplex(query, coordinate):
     assert fields_of(state)["coordinate"] == str(state.coordinate + 1)
 
 
+def test_the_token_of_a_proxy_is_no_field_of_the_link():
+    """Fails where a page on Binder begins with a message; another unknown field has one."""
+    state = AppState()
+    assert link.read_query(state, "?target=quartic&token=a1") == []
+    assert "token" not in link.to_query(state)
+    assert len(link.read_query(AppState(), "?target=quartic&tokens=a1")) == 1
+
+
 def test_a_link_without_an_experiment_opens_the_first_one():
     for query in ("", "?", "?theme=dark", "?views=ks"):
         state, messages = state_of(query)
