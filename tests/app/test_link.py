@@ -1,4 +1,4 @@
-"""What a link says, field by field and to the letter; ``test_state.py`` has whole links and bad ones."""
+"""The contents of a link, field by field and to the letter; ``test_state.py`` has whole links and bad ones."""
 
 from dataclasses import replace
 
@@ -60,7 +60,7 @@ def test_views_that_are_not_there_or_do_not_fit():
         f"views = 'components': it does not fit the target quartic; there are: {fitting}.",
     ]
     assert state.views == ["ks"]
-    # Where none is left the page has its usual ones; where none was asked for it has none.
+    # If none is left, the page has its usual ones; where none was asked for it has none.
     assert (
         state_of("?target=quartic&lane=sgld&views=components")[0].views
         == state_of("?target=quartic&lane=sgld")[0].views
@@ -183,7 +183,7 @@ def test_a_lessons_step_brings_its_experiment_views_and_coordinate():
     # So is its seed, and every other setting.
     own = replace(step.spec, seed=7)
     assert link._experiment("?n_chains=8", {"n_chains": "8"}, own) == (replace(own, n_chains=8), [])
-    # What was changed and changed back is the step's again.
+    # A value that was changed and changed back is the step's again.
     state.experiment = replace(step.spec)
     assert "lane" not in fields_of(state)
 

@@ -1,4 +1,4 @@
-"""What a link may cost and what it says: its reading is bounded, and whatever it repeats is one message.
+"""The cost and the messages of a link: its reading is bounded, and whatever it repeats is one message.
 
 Work is counted, never timed.
 """
@@ -40,7 +40,7 @@ class Counted(pmui.NotificationArea):
 
 @pytest.fixture
 def area(monkeypatch):
-    """Where a session's messages go."""
+    """The place of a session's messages."""
     made = Counted()
     monkeypatch.setattr("sgmcmc_lab.app.page.notifications.messages_area", lambda: made)
     return made
@@ -56,7 +56,7 @@ def session():
 
 
 def said(query):
-    """What a link says."""
+    """The messages of a link."""
     return link.read_query(AppState(), query)
 
 

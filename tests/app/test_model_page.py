@@ -667,7 +667,7 @@ async def _begun(query):
 
 
 def test_no_page_waits_for_the_exact_law_of_another(monkeypatch):
-    """Two long runs are under way, as many as there are threads for them and for all other pages' beginnings."""
+    """Two long runs are under way, one for each thread of such runs and of all other pages' starts."""
     go_on, asked = threading.Event(), []
     longest = time.monotonic() + 60
 
@@ -1044,7 +1044,7 @@ def test_a_table_of_ones_own_is_run_and_offered_and_goes_with_the_page():
         assert "14 rows; effect is explained by 2 columns" in stage.screen.show_facts.call_args.args[0]["Data"]
         assert controls_of(controls)["Data"].value == named
         assert f"table:{named}" in link.to_query(stage.state)
-        # What is wrong in another file is said below the box, and nothing changes.
+        # A fault in another file is reported below the box, and nothing changes.
         before = snapshot(stage.state)
         take({"mine.csv": rows()["mine.csv"] + b"1,2\n"})
         assert "mine.csv, line 16" in controls._problem.object
@@ -1166,7 +1166,7 @@ def test_an_experiment_that_is_given_up_leaves_the_figures_and_the_widgets_as_th
     stage.state.set_target_param("alpha", 0.123)
     shown = controls_of(controls)
     assert shown["Document prior α"].value == 0.123
-    # What has changed on the page meanwhile is drawn.
+    # Changes on the page in the meantime are drawn.
     stage.state.dark = True
     stage.runner._rebuild = False
     stage.runner._give_way("")

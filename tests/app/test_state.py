@@ -1,4 +1,4 @@
-"""What a session knows, without a browser: AppState, the link, the controls' stops, the exported files."""
+"""The state of a session, without a browser: AppState, the link, the controls' stops, the exported files."""
 
 import asyncio
 import io
@@ -438,7 +438,7 @@ def test_the_links_own_fields_do_not_clash_with_the_experiments():
 
 
 def check_stops(parameter, value, stops):
-    """What a logarithmic slider promises."""
+    """The promises of a logarithmic slider."""
     low, high = parameter.bounds
     assert stops == sorted(set(stops))
     assert stops[0] == low
@@ -510,7 +510,7 @@ def test_every_stop_of_a_slider_is_heard():
     made = slider({f"{x}": x for x in (1, 2, 3, 4, 5, 6, 8)}, 4, heard.append)
     made.get_root()
     for place in (4, 3, 3, 6, 0):
-        # While the handle is held, and when it is let go.
+        # While the handle is held, and when it is released.
         for name in ("value", "value_throttled"):
             made._process_events({name: place})
     assert heard == [5, 4, 4, 8, 1]
@@ -523,7 +523,7 @@ def test_every_stop_of_a_slider_is_heard():
 
 
 def exported(state, steps, change=None):
-    """What the page exports after ``steps`` of its lanes, with a change of the first lane half way."""
+    """The page's export after ``steps`` of its lanes, with a change of the first lane half way."""
     runner = Runner(state, Mock(spec=LiveScreen))
     runner.lanes = DensityLanes(state.experiment)
     for i, record in enumerate(runner.lanes.records):
@@ -577,7 +577,7 @@ def test_a_live_page_has_the_address_of_its_server(port, address, monkeypatch):
 
 @pytest.mark.parametrize("steps", [10**7, 10**8, 5 * 10**9])
 def test_the_json_of_a_long_run_can_be_read(steps):
-    """What the menu saves after a long run is what the command line takes."""
+    """The command line takes the file that the menu saves after a long run."""
     menu, _ = menu_after(steps)
     asyncio.run(menu._json())
     _, content = menu.runner.bus.send_file.await_args.args

@@ -257,7 +257,7 @@ def test_answers_are_kept_from_step_to_step(mine):
 
 
 def test_every_state_of_the_place_is_in_the_link():
-    """What is added to Place must be in the link, or be listed here."""
+    """Every parameter of Place is in the link, or is listed here."""
     assert set(Place.param) - {"name"} == {"lesson", "number", "answer", "free", "everything"}
 
 
@@ -357,7 +357,7 @@ def test_what_goes_on_being_needed_stays_in_the_sidebar():
     state.set_seed(7)
     assert [one.value for one in shown.panel.select(pmui.IntInput)] == [7]
     assert before[0] is widgets()[0]
-    # What is wrong stands on its lane's card only.
+    # An error stands on its lane's card only.
     first, second = steps()
     shown.show_error(0, "It diverged.")
     assert "It diverged." in [one.object for one in shown.panel.select(Notice)]
@@ -389,7 +389,7 @@ def test_a_slider_is_not_put_back_under_the_hand_that_is_on_it(label, went):
     go(went / 2 if isinstance(went, float) else went - 1, "value")
     third = made.value
     assert len({first, second, third}) == 3
-    # What was asked for is drawn while the handle is elsewhere already.
+    # The requested value is drawn while the handle is elsewhere already.
     draw()
     assert made.value == third
     go(went / 2 if isinstance(went, float) else went - 1, "value_throttled")
@@ -397,7 +397,7 @@ def test_a_slider_is_not_put_back_under_the_hand_that_is_on_it(label, went):
     now = state.experiment
     held = now.lanes[0].sampler.values()["step_size"] if went == 9 else now.target.values()["mean"]
     assert held == made.value == third
-    # What is changed elsewhere is shown, with a hand on it or without.
+    # A change made elsewhere is shown, with the pointer on the widget or without.
     go(went, "value")
     state.set_lane_param(0, "sampler", "step_size", 0.2)
     state.set_target_param("mean", -1.0)
@@ -451,7 +451,7 @@ def test_a_lesson_may_leave_entries_of_a_recipe_to_the_student(mine):
     assert list(boxes) == ["D θ θ", "D θ r", "D r r"]
     boxes["D r r"].value = "2 + theta^2"
     assert state.experiment.lanes[0].sampler.values()["diffusion_entries"][2] == "2 + theta^2"
-    # What is refused is said, and stays to be mended.
+    # A refused value is reported, and stays for correction.
     boxes["D r r"].value = "2 + nonsense("
     assert boxes["D r r"].error_state
     assert messages

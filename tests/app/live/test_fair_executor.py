@@ -22,7 +22,9 @@ class InTurn(Queue):
 
 
 def served(queue, costs, seconds):
-    """What each page has had of one place, on a clock that goes on by what work costs. All want more at once."""
+    """The time that each page has had of one place, on a clock that advances by the cost of work. All want more at
+    once.
+    """
     shares = [ProcessorShare() for _ in costs]
     had, now = Counter(), 0.0
     for share in shares:

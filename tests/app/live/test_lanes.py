@@ -301,7 +301,8 @@ def test_the_distance_of_a_run_that_rests_is_that_of_all_its_draws():
 
 
 def test_what_a_claim_is_held_against_is_the_run_at_its_length():
-    """Whatever is made between two frames. Fails where statistics go on with the run: the last number would move.
+    """The result does not depend on the work between two frames. Fails where statistics go on with the run: the last
+    number would move.
 
     Outside of lessons nothing is kept beside the run.
     """

@@ -1,4 +1,4 @@
-"""What is meant for a page arrives there."""
+"""Messages for a page arrive there."""
 
 import asyncio
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What threads of the server do not do to its event loop."""
+"""Threads of the server do not block its event loop."""
 
 import os
 import sys

@@ -1,4 +1,6 @@
-"""What goes between the server and a live page below Bokeh: a frame in one write, and its answer to one component."""
+"""The messages between the server and a live page below Bokeh: a frame in one write, and its answer to one
+component.
+"""
 
 import asyncio
 from types import SimpleNamespace
@@ -59,7 +61,7 @@ class Page:
         return {"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": sent}
 
     def told(self, *events):
-        """What the server answers to a browser's message, and how many events were in it."""
+        """The server's answer to a browser's message, and the number of events in it."""
         message = SimpleNamespace(content={"events": list(events)}, buffers=[])
         return asyncio.run(self.socket._patch(message))
 

@@ -43,7 +43,7 @@ def scenes(target, sampler, base=2):
 
 
 def others(experiment, scene, values):
-    """What another scene has: the dark theme, and another target where the case has values for one."""
+    """The differences of another scene: the dark theme, and another target where the case has values for one."""
     yield {"dark": True}, in_dark()
     if values:
         key = experiment.target.key

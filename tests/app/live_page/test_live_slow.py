@@ -36,7 +36,7 @@ def made(target, sampler, gradient, seed=3):
 
 
 def apart(experiment, steps, views):
-    """What differs between recorded steps and the first ones of the experiment's run."""
+    """The differences between recorded steps and the first ones of the experiment's run."""
     run, out = Run(experiment.runs()[0]), []
     velocity, reach = bool(run.sampler.momentum), getattr(run.sampler, "step_size", 0.0)
     for number, one in enumerate(steps):

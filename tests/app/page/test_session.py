@@ -122,7 +122,7 @@ def test_an_edit_makes_one_sampler_and_asks_each_view_once(monkeypatch):
         session, _, _ = opened("?lane=sgld&lane=hmc&views=state,ks,trace")
         made.clear()
         asked.clear()
-        # What the lanes' slider does when it is let go of.
+        # The lanes' slider does this when it is released.
         session.state.set_lane_param(0, "sampler", "step_size", step_size)
         session.write_link()
         return len(made), len(asked)

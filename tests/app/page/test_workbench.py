@@ -216,7 +216,7 @@ def test_a_formula_that_is_longer_than_its_box_stands_below_it():
 
 
 def test_the_workbench_keeps_a_table_of_ones_own():
-    """Fails where it opens on other data, or lets go of the file that the person brought.
+    """Fails where it opens on other data, or drops the file that the person uploaded.
 
     Planted fault: another target, with which the file goes.
     """

@@ -1,4 +1,4 @@
-"""What a page that is no browser sends to a room, and what becomes of a page whose rooms do not answer."""
+"""Messages of a page that is no browser to a room, and pages whose rooms do not answer."""
 
 import asyncio
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were pro
 
 
 class Page:
-    """What a page has of its room, without its browser: what it sends, and what it shows."""
+    """A page's view of its room, without its browser: what it sends, and what it shows."""
 
     def __init__(self, code=""):
         self.shown, self.kept, self.said = {}, (), []

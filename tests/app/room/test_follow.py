@@ -1,4 +1,4 @@
-"""Who follows a room has the teacher's experiment, step and views, and keeps what is her own."""
+"""A follower of a room has the teacher's experiment, step and views, and keeps her own settings."""
 
 import re
 

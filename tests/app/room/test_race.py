@@ -1,4 +1,4 @@
-"""What a race prints, recomputed from the draws by NumPy alone: budget, τ of the slowest column, ranking."""
+"""The numbers of a race, recomputed from the draws by NumPy alone: budget, τ of the slowest column, ranking."""
 
 from dataclasses import replace
 
@@ -113,7 +113,7 @@ def test_every_sampler_has_the_same_budget(key, monkeypatch):
 
 
 def test_minibatches_cost_the_data_that_they_touch():
-    """A race of full gradients of many data is refused by its own arithmetic: 20,000 · 8 · N."""
+    """A race of full gradients of many data points is refused by its own arithmetic: 20,000 · 8 · N."""
     data = {"key": "logistic_large", "params": {"items": 10_000, "features": 2}}
     with pytest.raises(race.SpecError, match="1,600,000,000 data"):
         racing({"sampler": "sgld"}, data)

@@ -34,7 +34,7 @@ def server(tmp_path_factory):
 
 
 def of_two(server, do, kind=Redis):
-    """What ``do`` returns of the rooms of two processes."""
+    """The result of ``do`` on the rooms of two processes."""
 
     async def whole():
         async with AsyncExitStack() as stack:

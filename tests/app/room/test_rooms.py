@@ -53,7 +53,7 @@ def made(kind=Memory):
 
 
 def in_a_room(do, kind=Memory):
-    """What ``do(rooms, code, secret)`` returns in a room that was just opened."""
+    """The result of ``do(rooms, code, secret)`` in a room that was just opened."""
 
     async def whole():
         rooms, clock = made(kind)
@@ -169,7 +169,7 @@ def test_a_room_that_is_gone_is_opened_again_by_its_maker_alone(kind):
         for wrong in (new_mark(), "", "x" * 5_000, secret[:-1], secret + "x"):
             await refused(after.open_again(code, wrong, LINK), "only the page that opened it")
         assert await after.look(code) is None
-        # What is left of a room that died of its age.
+        # The remains of a room that expired.
         await after._store.add(f"votes:{code}:1", new_mark(), "1", MOST_STUDENTS)
         await after._store.add(f"race:{code}:1", new_mark(), "{}", MOST_STUDENTS)
         await after.open_again(code, secret, LINK)
@@ -378,7 +378,7 @@ def test_a_race_measures_itself_and_equally():
     assert found["ks"] < slow["ks"] / 3
     assert found["tau"] > 1
     assert slow["tau"] is None
-    # What the link replays is what was measured.
+    # The link replays the measured run.
     assert Experiment.from_query(found["link"], good)[0] == good
 
 
@@ -451,7 +451,7 @@ def test_a_school_behind_one_address_has_its_rooms():
         assert await rooms.open(LINK, "10.0.0.1")
         there = [bool(await rooms._store.read(f"room:{code}")) for code, _ in (*mine, (other, ""))]
         kinds = {key.partition(":")[0] for key in rooms._store._alive() if mine[0][0] in key}
-        # Whoever made it opens it again, in place of another one that is idle.
+        # Its maker opens it again, in place of another one that is idle.
         await rooms.open_again(*mine[0], LINK, "10.0.0.1")
         return there, kinds, await rooms.is_maker(*mine[0])
 

@@ -1,4 +1,4 @@
-"""What a student's light page may do in a room, and what it is shown."""
+"""The actions of a student's light page in a room, and its contents."""
 
 import asyncio
 import json
@@ -94,7 +94,7 @@ def test_students_follow_and_one_lets_go(room):
     async def do(new_page, rooms, code, secret):
         a, b = await new_page(), await new_page(free="free")
         await until(lambda: a.bar.get("students") == 2)
-        # A page that has let go, and was loaded again, has an experiment, too.
+        # A page that has stopped following, and was loaded again, has an experiment, too.
         assert (a.live["key"], b.live["key"]) == (QUARTIC, QUARTIC)
         assert ("let_go" in a.buttons, "follow" in b.buttons) == (True, True)
         await rooms.lead(code, secret, STEP)
@@ -218,7 +218,7 @@ def test_a_race_takes_a_link_and_measures_it(room):
         assert "follow" in b.buttons
         # In a race another sampler can be chosen in the page of a row, too.
         assert b.live["racing"]
-        # Who follows again before the page is made is not led off by it.
+        # A student who follows again before the page is made is not led off by it.
         a.sends(["open", 0], ["follow"])
         await rest()
         assert a.live["key"] == QUARTIC and "let_go" in a.buttons
@@ -231,7 +231,9 @@ def test_a_race_takes_a_link_and_measures_it(room):
 
 
 def test_a_result_stays_until_the_teacher_goes_on(room):
-    """Also for who has let go. Planted faults: the table is gone with the race, or her own line stays."""
+    """Also for a student who has stopped following. Planted faults: the table is gone with the race, or her own line
+    stays.
+    """
 
     async def do(new_page, rooms, code, secret):
         page = await new_page()

@@ -113,7 +113,7 @@ def test_no_more_files_is_logged_once_in_a_while(caplog):
 
 
 def asked(kind, *requests, wait=5.0):
-    """What a server answers to each of these, before it closes or ``wait`` is over; None where it holds them open."""
+    """The server's answer to each of these, before it closes or ``wait`` is over; None where it holds them open."""
 
     async def one(port, request):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

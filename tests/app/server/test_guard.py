@@ -1,4 +1,5 @@
-"""What the server answers, and what it takes from a client. ``PROMISES`` says which test holds what SECURITY.md says.
+"""The server's answers, and the messages that it accepts from a client. ``PROMISES`` says which test holds what
+SECURITY.md says.
 
 The clients here are no browsers: they send what they like. ``test_guard_browser`` has the honest ones.
 """
@@ -111,7 +112,7 @@ PROMISES = {
         "test_a_browser_reads_no_picture_of_the_server",
         "test_only_the_messages_of_a_page_are_taken",
     ),
-    "What a client sends is limited": (
+    "Limits on a client's messages": (
         "test_a_value_is_plain_and_small",
         "test_a_message_has_a_bounded_number_of_events",
         "test_a_flood_of_messages_waits_its_turn",
@@ -195,7 +196,7 @@ def kept(document, *events, buffers=()):
     return passed_on(document, {"events": list(events)}, buffers)
 
 
-# What a browser may write
+# Messages that a browser may send
 
 
 def test_a_write_is_known_by_component_and_property():
@@ -300,7 +301,7 @@ SENT = {
     "RoomBar": [["hello", "a" * 24, "", "free"], ["answer", 2], ["leave"]],
     "Touch": [["click", "joint", 0.5, -1], ["curve", "joint", *[0.1] * MAX_NUMBERS]],
 }  # fmt: skip
-"""What the script of each component sends."""
+"""The messages of the script of each component."""
 UNSENT = [
     "x", None, 1, True, 0.5, -1, [], {}, record(), "x" * (MAX_WORD + 1), [[]], [1, 2, 3, 4, "5"], [0.5] * 5, ["click", "joint"],
     ["click", "joint", "0"], ["click", "joint", *[0] * (MAX_NUMBERS + 1)], ["x" * (MAX_WORD + 1)], ["answer", None], ["answer", 1, 2, 3, 4], record(type="click"),
@@ -309,7 +310,7 @@ UNSENT = [
     record(**{**CHUNK, "name": "x" * 256}), record(**{**CHUNK, "name": None}), record(**{**CHUNK, "chunk": "1"}), record(**{**CHUNK, "chunk": -1}),
     record(**{**CHUNK, "data": "text"}), record(**{**CHUNK, "more": 1}), record(status="other"), record(status=["finished"]), record(status="error", error=1),
 ]  # fmt: skip
-"""What no script sends, each in the shape of some component."""
+"""Messages that no script sends, each in the shape of some component."""
 
 
 @cache
@@ -605,7 +606,7 @@ def test_what_is_no_message_closes_the_connection_and_nothing_else(server):
         for name, parts in BROKEN.items():
             client = await Client.open(server, key)
             assert await client.acknowledged(), name
-            # What comes after it, before the client hears of the end, is not looked at any more.
+            # Later messages, before the client hears of the end, are ignored.
             for part in [*parts, *(parts[-1:] * 50 if len(parts[-1]) < 1000 else ())]:
                 with suppress(WebSocketClosedError):
                     await client.socket.write_message(part, binary=isinstance(part, bytes))
@@ -627,7 +628,7 @@ def test_what_is_no_message_closes_the_connection_and_nothing_else(server):
 
 
 def test_an_error_tells_a_client_nothing_of_the_server(caplog):
-    """What fails on the server is in its log, with the traceback; the client gets a sentence and may go on."""
+    """A failure on the server is in its log, with the traceback; the client gets a sentence and may go on."""
     socket = object.__new__(GuardedSocket)
     socket.connection = Mock(error=lambda message, text: text)
     socket._errors, socket.send_message, socket._wait = _errors_of(Document()), AsyncMock(), AsyncMock()
@@ -1037,7 +1038,7 @@ def test_an_embedding_site_is_an_origin(text):
     )
 
 
-# What the server is started with
+# The start of the server
 
 
 def application(**options):

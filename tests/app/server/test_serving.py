@@ -1,4 +1,4 @@
-"""What a bench does with the processes that it starts."""
+"""The processes that a bench starts."""
 
 import os
 import subprocess

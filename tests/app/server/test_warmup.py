@@ -1,4 +1,4 @@
-"""What is compiled ahead: in the order of the lessons, by one process on a computer, which ends with its server."""
+"""Compilation ahead: in the order of the lessons, by one process on a computer, which ends with its server."""
 
 import errno
 import io

@@ -2,8 +2,8 @@
 
 Each view has its recomputation in :data:`RECOMPUTED`; a new one without fails by name. One of a density is shown beside
 two lanes of twelve chains each, more than are watched, after a burn-in; the second lane was changed on the way, so that
-its statistics began anew. One of a model is shown after some steps, for each of its methods. What is compared are the
-very digits on the screen: the whole text of the caption, which is put together here from the raw numbers.
+its statistics began anew. One of a model is shown after some steps, for each of its methods. The test compares the very
+digits on the screen: the whole text of the caption, which is put together here from the raw numbers.
 """
 
 import re
@@ -54,7 +54,7 @@ class Raw:
 
     @property
     def history(self):
-        """What is kept in order: every draw of the watched chains, as long as these are fewer than 1,024."""
+        """The history in order: every draw of the watched chains, as long as these are fewer than 1,024."""
         return self.values[:WATCHED]
 
 
@@ -99,7 +99,7 @@ def words(made):
 
 
 def means(made, coordinates):
-    """What a description says of the lanes."""
+    """The description of the lanes."""
     names = made.target.column_names
     return "; ".join(
         f"{one.name}: mean of " + ", ".join(f"{names[k]} {one.mean(k):.3g}" for k in coordinates) for one in made.raw
@@ -436,7 +436,7 @@ def gradient_noise(key):
     expected = []
     for one, n, replacement in zip(made.raw, (5, 8), (True, False), strict=True):
         (x, y), theta = (made.target.observations[:, :2], made.target.observations[:, 2]), one.theta[0, -1]
-        # Each datum's gradient, as if it stood for all 40; the prior is the same in each.
+        # Each data point's gradient, in place of all 40; the prior is the same in each.
         each = -40 * (y - x @ theta)[:, None] * x
         v = each.var(axis=0).mean() / n * (1.0 if replacement else (40 - n) / 39)
         expected.append(f"{one.name}  V {v:.3g}" + ("" if replacement else f", subtracted {v:.3g}"))
@@ -960,7 +960,7 @@ PLANE = {"rho": 0.6, "sd1": 1.0, "sd2": 1.0}
 RECIPE = ("recipe", {"diffusion_entries": ("1",)})
 FLAT = ("recipe", {"diffusion_entries": ("1", "0", "1"), "curl_entries": ("0.5",)})
 GRID = 0.03
-"""What is found on a grid is compared to this, in relation to itself."""
+"""The values on a grid are compared to this, relative to themselves."""
 
 
 def of_recipe(key, target, recipe, params):

@@ -167,7 +167,7 @@ def test_parts_add_up_to_the_drift(entries):
     for place, arrow in drawn["sum 0"].items():
         if place not in cut:
             total = sum(drawn[name].get(place, np.zeros(2)) for name in PARTS)
-            # What is shorter than a hair is not drawn.
+            # A line shorter than a hair is not drawn.
             assert np.abs((total - arrow) / page.view._cells).max() < 0.05
             checked += 1
     assert checked > 50

@@ -216,7 +216,7 @@ def test_a_link_without_parameters_begins_as_the_menu_does():
             state.set_gradient(0, gradient)
             assert link.read_query(linked, f"?target=mises_posterior&lane={key}~{gradient}") == []
             assert linked.experiment.lanes[0].sampler == state.experiment.lanes[0].sampler
-    # What a link says stays.
+    # The values of a link stay.
     link.read_query(linked, "?target=mises_posterior&lane=sggmc(friction:7)~minibatch")
     assert linked.experiment.lanes[0].sampler.values() == {"step_size": 0.002, "friction": 7.0}
     # Elsewhere the samplers' own values are the first.
@@ -233,7 +233,7 @@ def test_minibatches_begin_with_friction_enough():
     run = Run(state.experiment.runs()[0])
     run.advance(4000)
     assert run.counts[jit.CLIPPED] < 0.4 * run.statistics.n_draws
-    # What a person sets is not changed.
+    # A value that a person sets is not changed.
     state.set_lane_param(0, "sampler", "friction", 2.5)
     assert state.experiment.lanes[0].sampler.values()["friction"] == 2.5
 

@@ -1,4 +1,4 @@
-"""What a figure has before a frame comes: axes, lines at fixed places, what is drawn once. Against a record,
+"""The contents of a figure before a frame: axes, lines at fixed places, what is drawn once. Against a record,
 and where images are, against the axes.
 
 Numbers that only set a look (widths, opacities, colours) are left out.

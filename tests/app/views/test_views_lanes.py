@@ -1,4 +1,4 @@
-"""What a view shows of one lane does not depend on the other lanes: for every view, by exchanging the others.
+"""A view's picture of one lane does not depend on the other lanes: for every view, by exchanging the others.
 
 A view gets the same frames in several arrangements. Where the two other lanes change places, or are replaced by copies
 of the lane that is looked at, what the page holds of that lane and says of it stays the same, number for number.
@@ -35,8 +35,8 @@ from tests.helpers.stages import NAMES, STAGES, experiment_of, summary
 
 BASE = (0, 1, 2)
 RECORDS = Path(__file__).with_name("views.json")
-"""What every view shows of every stage, as sums. A new view is recorded by itself; deleted, the file is written anew,
-and Git says what differs."""
+"""The arrays of every view at every stage, as sums. A new view is recorded by itself; deleted, the file is written
+anew, and Git says what differs."""
 
 
 class Canvas:
@@ -92,7 +92,7 @@ def small_work():
         patch.setattr(planes, "CELLS_WRONG", 32)
         spectrum._MIXING = ByTarget()
         yield
-        # What was found on small grids is not for other tests.
+        # Results on small grids are not for other tests.
         spectrum._MIXING = ByTarget()
 
 
@@ -154,7 +154,7 @@ class Page:
         return not isinstance(self.view, RecipeView) or self.view.most is None or position in self.view.recipes
 
     def of(self, position):
-        """What the page holds of one lane."""
+        """The page's data about one lane."""
         out = {}
         for name, columns in self.held.items():
             owned = self.owner(name)
@@ -163,7 +163,7 @@ class Page:
         return out
 
     def words(self, position):
-        """What the page says of one lane."""
+        """The page's text about one lane."""
         names = self.view.scene.lanes
         # The colours and the signs are those of the position.
         lines = [re.split(r"\n|<br>", re.sub(r"<(?!br).*?>|&nbsp;|[●■▲◆]", "", text)) for text in self.said.values()]
@@ -183,7 +183,7 @@ class Page:
         return out
 
     def common(self):
-        """What the page holds of no lane, ranges left out, for they are of all."""
+        """The page's data about no lane, without ranges, which belong to all."""
         return {
             name: columns for name, columns in self.held.items()
             if self.owner(name) is None and name not in self.view.of_first and self.view.feeds[name].operation != "range"
@@ -274,7 +274,7 @@ def equal(a, b):
 
 
 def differences(first, second, position, axes=False):
-    """What two pages hold and say differently of the lane at a position, where both show it."""
+    """The differences of two pages about the lane at a position, where both show it."""
     if not (first.shows(position) and second.shows(position)):
         return []
     a, b = first.of(position), second.of(position)
@@ -505,7 +505,7 @@ def test_the_distance_of_a_single_column_is_no_mean():
 
 @pytest.mark.parametrize("n_chains", [9, 32, 130])
 def test_all_chains_count(n_chains):
-    """What views and statistics show of many chains, from the draws themselves."""
+    """Views and statistics of many chains, recomputed from the draws themselves."""
     made = records("skew_normal", "exact", "sgld", n_chains=n_chains, n_steps=400)
     marginal, ks = VIEWS["marginal"](scene_of(made)), VIEWS["ks"](scene_of(made))
     for record in made:
