@@ -271,7 +271,7 @@ class Recipe:
 
         With p = e^{−H}, H_i = ∂_i H: (1/p)[−Σ ∂_i(f_i p) + Σ ∂_i∂_j(D_ij p)]
         = Σ_i (f_i H_i − ∂_i f_i) + Σ_ij [∂_i∂_j D_ij − 2 H_i ∂_j D_ij + D_ij (H_i H_j − ∂_i∂_j H)], from eq (4).
-        Terms that cancel only after a division, or by an identity of functions, stay: its values are then 0 to
+        Terms that cancel only after a division, or by an identity of functions, stay: their values are then 0 to
         rounding. Raises :class:`SpecError` where it grows too large.
         """
         names, H = self.layout.names, self.gradient

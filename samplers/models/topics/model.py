@@ -79,7 +79,7 @@ class Topics(Model):
         self.vocabulary, self.n_words, self.true_topics = whole.vocabulary, whole.n_words, whole.topics
         rng = np.random.default_rng(SPLIT_SEED)
         self.stream: Stream | None = None
-        """A corpus whose documents are fresh at every step."""
+        """The stream, whose documents are fresh at every step."""
         if isinstance(whole, Stream):
             self.stream, sample, held = whole.split(self.test_share)
             titles = tuple(f"document {d + 1} of the last minibatch" for d in range(sample.n_documents))
