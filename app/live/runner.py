@@ -29,7 +29,7 @@ PATIENT_SECONDS = 0.1
 """While something is being made ready, the page is told this often how long it has taken."""
 LONG_SECONDS = 1.0
 """A step that has run for so long is spoken of, and nobody has to wait for its end."""
-LONG = "A step of this experiment takes {}. Fewer chains, less data or fewer gradients in a step make it shorter; these, another target and Reset take effect at once."
+LONG = "A step of this experiment takes {}. Fewer chains, less data or fewer gradients per step make it shorter. These changes, another target and Reset take effect at once."
 EARLY_SECONDS = 0.7
 """Where exact answers take longer, the chains begin beside rough ones."""
 LIGHT = 1000

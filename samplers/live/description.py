@@ -1,4 +1,5 @@
-"""A run as data: everything that the WebAssembly host needs to make the draws of a :class:`~samplers.experiment.RunSpec`.
+"""A run as data: everything that the WebAssembly host needs to make the draws of a
+:class:`~samplers.experiment.RunSpec`.
 
 The host has no Python. It knows the arrays' layout, the seeds' generator and the order of
 :class:`~samplers.engine.Run`; everything that depends on the target, the sampler and the gradient stands here: names of

@@ -203,7 +203,7 @@ class LongRun(Target):
         def go_on(n: int, step_size: float) -> tuple[Array, float]:
             leaps = max(round(_TIME / step_size), 1)
             if CHAINS * warm_up * (leaps + 1) * self.gradient_work > MAX_WARM_UP:
-                raise SpecError("target", self.key, f"there is no exact answer: Hamiltonian Monte Carlo, which finds it, would need paths of {leaps:,} steps or more; a smoother density, or fewer data, are needed")  # fmt: skip
+                raise SpecError("target", self.key, f"there is no exact answer: Hamiltonian Monte Carlo, which finds it, would need paths of {leaps:,} steps or more; a smoother density, or less data, is needed")  # fmt: skip
             kept = np.empty((n, CHAINS, self.dim))
             accepted = hmc(
                 rng, position, self.potential, self.gradient, params, self.mode, factor, step_size, leaps, kept

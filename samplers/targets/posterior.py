@@ -246,7 +246,9 @@ class TypedPosterior(OfTable, Boxed):
         return found
 
     def _run_or_grid(self, tell: Tell, rough: bool) -> Reference:
-        """Where the mass is not around a highest point: a long run in the coordinates of :class:`NotCentred`."""
+        """A posterior whose mass is not around a highest point: a long run in the coordinates of
+        :class:`NotCentred`.
+        """
         if not self._has_mode and self.hierarchy and self.dim > FEW:
             try:
                 other = NotCentred(**{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}, curve="", coordinates=TYPED)  # fmt: skip

@@ -123,7 +123,9 @@ class DensityLanes(Lanes):
 
     @staticmethod
     def scene(state: AppState, lanes: Any = None) -> Scene | None:
-        """What views are built for: they show the target before anything moves. None while that is not known."""
+        """The scene for which views are built: they show the target before anything moves. None while that is not
+        known.
+        """
         target = state.experiment.make_target()
         if isinstance(lanes, DensityLanes) and lanes._begun_early and lanes.experiment.target == state.experiment.target:  # fmt: skip
             target = lanes.runs[0].target

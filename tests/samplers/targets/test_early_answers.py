@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers import Experiment, Run
-from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.choices import make_target
+from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 
 
