@@ -195,8 +195,7 @@ def test_a_recipe_is_typed_and_watched_at_once(new_page, server, size, layout):
 )
 def test_a_dark_page_is_dark_before_its_scripts_have_run(new_page, server, query, scheme, dark):
     """Fails where it flashes white: without scripts it stays as it was painted first."""
-    page = new_page(color_scheme=scheme)
-    page.route("**/*", lambda route: route.abort() if route.request.resource_type == "script" else route.continue_())
+    page = new_page(color_scheme=scheme, java_script_enabled=False)
     page.goto(f"{server.url}{query}", wait_until="domcontentloaded")
     colour = page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor")
     assert colour == ("rgb(18, 18, 18)" if dark else "rgba(0, 0, 0, 0)")
