@@ -42,14 +42,17 @@ BESIDE = f"""
   :host(.guided) {{ --wide-height: 220px; }}
   .lesson, .lesson.present {{ flex: none; top: auto; bottom: 0; z-index: 5; max-height: 50vh; border-right: none;
     background: var(--mui-palette-background-paper, Canvas); border-top: 2px solid color-mix(in srgb, currentColor 30%, transparent); }}
+  :host(.apart) .lesson {{ max-height: 40vh; }}
   :host(.free) .lesson {{ position: static; }}
   .beside {{ flex: none; }}
 }}
 """
-"""The lesson beside the views; on a narrow page a sheet in the lower half of the screen, below which they scroll."""
+"""The lesson beside the views; on a narrow page a sheet in the lower half of the screen, below which they scroll, and
+lower where the parts of a step stand above the views.
+"""
 
 _TEXT = """
-:host { position: relative; font-size: calc(var(--size, 1) * 15.5px); line-height: 1.5; overflow-wrap: anywhere; }
+:host { position: relative; max-height: none !important; font-size: calc(var(--size, 1) * 15.5px); line-height: 1.5; overflow-wrap: anywhere; }
 h2 { font-size: 1.3em; line-height: 1.25; margin: 0 0 .4em; }
 p { margin: 0 0 .65em; } p:last-child { margin-bottom: 0; }
 ul, ol { margin: 0 0 .65em; padding-left: 1.4em; }

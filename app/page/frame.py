@@ -104,6 +104,7 @@ class Frame:
     def fit_presenter(self) -> None:
         """Follow presenter mode."""
         self._screen.css_classes = self._screen_classes()
+        self._body.css_classes = self._body_classes()
         if self.page.sx != (sx := self._sx()):
             self.page.param.update(sx=sx, sidebar_open=self._opens_sidebar())
 
@@ -141,7 +142,8 @@ class Frame:
 
     def _body_classes(self) -> list[str]:
         place = self._state.place
-        return ["guided"] if place.restricted else ["free"] if place.free else []
+        classes = ["guided"] if place.restricted else ["free"] if place.free else []
+        return classes + ["apart"] * bool(self._state.slow)
 
     def _screen_classes(self) -> list[str]:
         return ["filled"] if self._state.present else []

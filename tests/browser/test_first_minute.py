@@ -139,6 +139,34 @@ def test_a_phone_has_picture_and_control_in_one_screen(phone, server):
     assert first["y"] <= 220
 
 
+CUT = """() => { const found = []
+  const visit = (root) => { for (const one of root.querySelectorAll("*")) {
+    if (one.classList.contains("bk-panel-models-markup-HTML") && one.scrollHeight > one.clientHeight + 1) found.push(one.scrollHeight - one.clientHeight)
+    if (one.shadowRoot) visit(one.shadowRoot)
+  } }
+  visit(document.querySelector(".lesson") ?? document)
+  return found
+}"""
+"""By how much texts are higher than the place that they have."""
+
+
+@pytest.mark.parametrize("step", ["langevin&step=1", "dw&step=1"])
+def test_a_step_on_a_phone_has_its_first_picture_above_its_text(phone, server, step):
+    """Also where the parts of a step stand above it; and a text that is higher than the sheet lies on nothing."""
+    lab = Lab(phone, server).open(f"?lesson={step}")
+    phone.locator("button.answer").first.wait_for()
+    lesson = phone.locator(".lesson").first
+    wait_until(lambda: lesson.evaluate("(one) => one.scrollHeight > one.clientHeight"), "a text that is higher")
+    wait_until(lambda: phone.evaluate(CUT) == [], "texts that are whole")
+    # The page comes to rest when its formulas are there.
+    wait_until(lambda: below(lab, lesson), "the first picture, whole")
+
+
+def below(lab, lesson):
+    first, text = lab.page.locator(".card").first.bounding_box(), lesson.bounding_box()
+    return first["height"] > 150 and first["y"] + first["height"] <= text["y"] + 1
+
+
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
 @pytest.mark.parametrize("layout", ["theta", "theta_r", "theta_r_xi"])
 def test_a_recipe_is_typed_and_watched_at_once(new_page, server, size, layout):
@@ -167,8 +195,7 @@ def test_a_recipe_is_typed_and_watched_at_once(new_page, server, size, layout):
 )
 def test_a_dark_page_is_dark_before_its_scripts_have_run(new_page, server, query, scheme, dark):
     """Fails where it flashes white: without scripts it stays as it was painted first."""
-    page = new_page(color_scheme=scheme)
-    page.route("**/*", lambda route: route.abort() if route.request.resource_type == "script" else route.continue_())
-    page.goto(f"{server}{query}", wait_until="domcontentloaded")
+    page = new_page(color_scheme=scheme, java_script_enabled=False)
+    page.goto(f"{server.url}{query}", wait_until="domcontentloaded")
     colour = page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor")
     assert colour == ("rgb(18, 18, 18)" if dark else "rgba(0, 0, 0, 0)")
