@@ -17,7 +17,7 @@ from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.parameters import SpecError
 from tests.browser import until
 from tests.browser.lab import AXE, check_width, wait_until
-from tests.browser.live import MOVES, SETTLED, pages_of, paused, same_as_python, with_pages
+from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, same_as_python, steps, with_pages
 
 LESSON = """+++
 title = "A live lesson"
@@ -148,6 +148,43 @@ def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
     curves = [np.array(curve) for curve in page.evaluate(drawn)]
     assert any(np.allclose(y, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), atol=2e-3) for x, y in curves)
     assert "target" not in page.evaluate("location.hash")
+
+
+HOLD = """<script>
+window.Worker = class extends Worker {
+  set onmessage(hear) { super.onmessage = (event) => { if (window.held) window.held.push(() => hear(event)); else hear(event) } }
+}
+</script>"""
+"""Messages of the worker wait while there is a list for them."""
+RELEASE = "() => { const late = window.held; window.held = null; for (const hear of late) hear() }"
+LATE = {
+    "": ("", ""),
+    "no frame is late": ("sequence < messages.begun", "false"),
+    "figures keep their points": ("  open()\n  look()\n", "  open()\n"),
+}
+
+
+@pytest.mark.parametrize("fault", LATE)
+def test_a_late_frame_is_not_drawn(opened, fault):
+    """*Reset* while frames of the old run are on their way: no point of it remains. Two planted faults."""
+    right, wrong = LATE[fault]
+    assert not fault or made()[1].count(right) == 1
+    text = re.sub("<meta http-equiv=[^>]*>", HOLD, made()[1]).replace(right, wrong)
+    page = opened(text, fragment="#views=ks,trace")
+    page.wait_for_function("Number(document.getElementById('steps').textContent.replaceAll(',', '')) > 100")
+    page.evaluate("window.held = []")
+    page.wait_for_function("window.held.length > 1")
+    page.locator("#play").click()
+    page.locator("#reset").click()
+    page.evaluate(RELEASE)
+    page.wait_for_function(SETTLED)
+    assert steps(page) == 0
+    step = pages_of(text)["steps"][0]
+    left = [
+        len(page.evaluate(SOURCES, [key, step])[name][0])
+        for key, name in (("ks", "lane 0"), ("trace", "lane 0 chain 0"))
+    ]
+    assert (left == [0, 0]) == (not fault)
 
 
 def test_changes_on_the_way_are_in_the_file(opened):
