@@ -127,7 +127,7 @@ def document(
         "constants": description.constants(),
         "steps": pool.pooled(steps),
         "targets": pool.pooled(targets),
-        "lesson": lesson,
+        "lesson": pool.pooled(lesson),
         "lab": lab,
     }
     of_lesson = lesson["steps"] if lesson is not None else []

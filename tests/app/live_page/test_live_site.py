@@ -17,7 +17,9 @@ from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.cli import main
 from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.logistic_large import draw_normals
 from sgmcmc_lab.samplers.targets.own import keep, read
+from tests import sizes
 from tests.browser.live import pages_of
 
 
@@ -97,20 +99,44 @@ def test_a_smooth_array_is_rounded_and_small():
     assert np.abs(restored(description.smooth(array + 1e-12 * (x > 0))) - array).max() > 5e-13
 
 
-LARGEST = ("boundary", "scir")
-"""The lessons with the most exact values."""
+LARGEST = {
+    "scir": (document, "smooth", document.packed),
+    "control-variates": (description, "without_normals", lambda array, _: document.packed(array)),
+    "spherical": (document.Pool, "pooled", lambda _, node: node),
+}
+"""The lessons with the largest files, each with a fault: arrays that are not rounded, not drawn, not stored once."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", LARGEST)
 def test_the_file_of_a_lesson_is_small(key):
-    """As that of an experiment: 2.2 MB, 800 kB compressed. Planted fault: values that are not rounded."""
+    """``python -m tests.sizes`` measures those of all lessons. The faults are planted."""
     lesson = load_all([]).lessons[key]
-    text = site.lesson_page(lesson).encode()
-    assert len(text) < 2.2e6
-    assert len(gzip.compress(text)) < 8e5
-    with mock.patch.object(document, "smooth", document.packed):
-        assert len(gzip.compress(site.lesson_page(lesson).encode())) > 8e5
+    assert sizes.fits(sizes.measured(site.lesson_page(lesson)))
+    owner, name, wrong = LARGEST[key]
+    with mock.patch.object(owner, name, wrong):
+        assert not sizes.fits(sizes.measured(site.lesson_page(lesson)))
+
+
+def test_random_data_are_those_of_their_seed():
+    """Those that the file draws and those that it has are the target's, to the bit. Planted fault: another seed."""
+    target = Experiment.from_dict({"target": "logistic_large", "lanes": [{"sampler": "sgld"}]}).make_target()
+    packed = description.of_target(target, with_draws=False)["params"]
+    normals = packed["normals"]
+
+    def restored(seed):
+        array, drawn = np.frombuffer(b64decode(packed["data"])).copy(), np.empty(normals["skipped"] + normals["n"])
+        draw_normals(np.random.Generator(np.random.SFC64(seed)), drawn)
+        signs = np.unpackbits(
+            np.frombuffer(b64decode(normals["signs"]), np.uint8), count=normals["n"], bitorder="little"
+        )
+        data = array[normals["first"] : normals["first"] + normals["n"]]
+        assert 0 < np.count_nonzero(data) < 100
+        data[:] = np.where(data == 0, np.where(signs == 1, -1.0, 1.0) * drawn[normals["skipped"] :], data)
+        return array
+
+    assert np.array_equal(restored(normals["seed"]), target.packed())
+    assert not np.array_equal(restored(normals["seed"] + 1), target.packed())
 
 
 def test_a_claim_that_is_measured_in_the_lab_says_what_is_expected():
