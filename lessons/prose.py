@@ -23,8 +23,8 @@ Formula = Callable[[str, bool], str]
 def as_html(
     text: str, formula: Formula, live: Callable[[str], str] | None = None, change: Callable[[list[Token]], Iterable[Token]] | None = None,
 ) -> str:  # fmt: skip
-    """A text of paragraphs. A formula that is a paragraph of its own is displayed, any other stands in its line, together
-    with the punctuation beside it.
+    """A text of paragraphs. A formula that is a paragraph of its own is displayed; any other stands in its line,
+    together with the punctuation beside it.
 
     ``live`` gives the HTML of a number that follows the controls; ``change`` the parts of a line in place of these.
     """

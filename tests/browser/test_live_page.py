@@ -15,6 +15,8 @@ from sgmcmc_lab.lessons import read
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.own import keep
+from sgmcmc_lab.samplers.targets.own import read as read_table
 from tests.browser import until
 from tests.browser.lab import AXE, check_width, wait_until
 from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, same_as_python, steps, with_pages
@@ -55,7 +57,7 @@ def made(target="quartic", *lanes):
     lanes = lanes or (("sgld", "full"), ("sghmc", "gaussian"))
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
     experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 3})
-    return experiment, live_page(experiment, title="A <b>bold</b> </script> title\u2028")
+    return experiment, live_page(experiment, title="A <b>bold</b> </script> title\u2028\u202e")
 
 
 def test_a_file_moves_and_its_numbers_are_the_engines(opened):
@@ -320,6 +322,7 @@ def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
     [
         ("#seed=-1", "seed"), ("#seed=1e99", "seed"), ("#n_chains=100000000", "n_chains"), ("#views=nothing", "views"), ("#axis=__proto__", "axis"),
         ("#views=constructor", "views"), ("#start=1,2,3", "start"), ("#start=1e300,0", "start"), ("#lane0=%7B", "lane0"),
+        ('#lane0={"kind":"constructor"}', "sampler"), ("#momentum=%00", "momentum"), ("#target=[%E2%80%A8", "target"), ("#lane0=null", "lane0"),
         ('#lane0={"sampler":{"step_size":1e9}}', "step_size"), ('#lane0={"sampler":{"__proto__":1,"x":2}}', "x"), ("#speed=0.5", "speed"),
     ],
 )  # fmt: skip
@@ -338,6 +341,25 @@ def test_a_title_is_text(opened):
     page = opened(made()[1], still=True)
     assert page.locator("h1").inner_text().startswith("A <b>bold</b> </script> title")
     assert page.title().startswith("A <b>bold</b> </script> title")
+
+
+MARKUP = "</script><b>\u2028\u202e"
+
+
+def test_a_name_in_a_table_is_text(opened):
+    """A column's name has markup, an end of a script, a separator of lines and a change of direction."""
+    rows = "\n".join(f"{k},{0.5 * k + k % 3:.1f}" for k in range(1, 21))
+    table = keep(read_table({"rows.csv": f"{MARKUP},y\n{rows}".encode()}, two_kinds=False))
+    target = {"key": "linear_table", "params": {"table": table.key}}
+    experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": "sgld", "gradient": "full"}]})
+    assert any("</script><b>" in column.name for column in experiment.make_target().columns)
+    page = opened(live_page(experiment), still=True)
+    page.wait_for_function(SETTLED)
+    assert page.evaluate("document.querySelectorAll('#lab b:not([class]):not([id]), body > b').length") == 0
+    assert page.locator("#problem").inner_text() == ""
+    with page.expect_download() as waiting:
+        page.locator("#draws").click()
+    assert MARKUP[:12] in waiting.value.path().read_text(encoding="utf-8").splitlines()[0]
 
 
 @pytest.mark.parametrize("policy", ["sandbox", "csp", "csp without wasm"])

@@ -2,6 +2,7 @@
 
 import gc
 import gzip
+import re
 from base64 import b64decode
 from unittest import mock
 
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from sgmcmc_lab.app.live_page import document, site, write_site
+from sgmcmc_lab.app.live_page import document, free, site, write_site
 from sgmcmc_lab.app.live_page.lesson import step_html
-from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.state import AppState, default_views
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.cli import main
@@ -23,14 +24,21 @@ from tests import sizes
 from tests.browser.live import pages_of
 
 
-def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path):
-    """Two lessons, one of them on models of data: a start page, and pages without the scripts in them."""
+def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch):
+    """Two lessons, one of them on models of data, and a density: pages without the scripts in them, whose links lead to
+    files of the folder.
+    """
     lessons, told = load_all([]).lessons, []
+    monkeypatch.setattr(free, "DENSITIES", {"gaussian": free.DENSITIES["gaussian"]})
     problems = write_site([lessons["langevin"], lessons["topics"]], tmp_path, lambda *said: told.append(said))
     assert problems == []
     assert {path.name for path in tmp_path.iterdir()} == {
-        "bokeh.js", "bokeh-widgets.js", "live.js", "index.html", "langevin.html", "topics.html",
+        "bokeh.js", "bokeh-widgets.js", "live.js", "index.html", "langevin.html", "topics.html", "free-gaussian.html",
+        "glossary.html", "langevin-handout.html", "topics-handout.html",
     }  # fmt: skip
+    for path in tmp_path.glob("*.html"):
+        for link in re.findall(r'<a href="([^"#]*)', path.read_text(encoding="utf-8")):
+            assert not link or (tmp_path / link).is_file(), (path.name, link)
     index = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert 'href="langevin.html"' in index and 'href="topics.html"' in index
     page = (tmp_path / "langevin.html").read_text(encoding="utf-8")
@@ -39,7 +47,18 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path):
     assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [1, 2], "Γ has a line of its own"
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
-    assert told[-1][:2] == (1, 2)
+    assert told[-1][:2] == (2, 3)
+    glossary = (tmp_path / "glossary.html").read_text(encoding="utf-8")
+    assert 'href="langevin.html#step=' in glossary and "momentum.html" not in glossary
+    assert "<script" not in (tmp_path / "topics-handout.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("key", free.DENSITIES)
+def test_a_density_of_the_free_lab_has_two_samplers(key):
+    """They fit it, and the views that its page begins with move."""
+    experiment = free.experiment(key)
+    assert len(experiment.lanes) == 2
+    assert set(default_views(experiment)) <= set(document.LIVE)
 
 
 @pytest.mark.parametrize(
