@@ -2,9 +2,8 @@
 
 from html import escape
 
-from sgmcmc_lab.app.live_page.document import COMPANIONS, document
-from sgmcmc_lab.app.page.formulas import COMMAS
-from sgmcmc_lab.app.page.formulas import split_formula as lines_of
+from sgmcmc_lab.app.live_page.document import COMPANIONS, MOST_LETTERS, document
+from sgmcmc_lab.app.page.formulas import COMMAS, rows_of
 from sgmcmc_lab.app.state import AppState, default_views, first_coordinate
 from sgmcmc_lab.lessons.formulas import mathml
 from sgmcmc_lab.samplers import Experiment
@@ -48,7 +47,7 @@ def free_page(key: str, home: str) -> str:
     state.views = default_views(state.experiment)
     state.coordinate = first_coordinate(state.experiment)
     target = TARGETS[key]
-    formula = "".join(mathml(line, alone=True) for line in lines_of(target.tex, COMMAS))
+    formula = "".join(mathml(row, alone=True) for row in rows_of(target.tex, COMMAS, MOST_LETTERS))
     text = (
         f"<section class='text'><div class='formula'>{formula}</div>"
         f"<p class='small'>Other densities: {links([other for other in DENSITIES if other != key])}. "

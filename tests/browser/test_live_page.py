@@ -4,17 +4,20 @@ import gzip
 import re
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from sgmcmc_lab.app.live_page import lesson_page, live_page
+from sgmcmc_lab.app.live_page import document, lesson_page, live_page
 from sgmcmc_lab.lessons import read
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment
-from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import SpecError, declared
 from sgmcmc_lab.samplers.targets.own import keep
 from sgmcmc_lab.samplers.targets.own import read as read_table
 from tests.browser import until
@@ -396,6 +399,27 @@ def test_on_a_telephone(opened, theme):
     assert (colour, figure) == (
         ("rgb(255, 255, 255)", "#ffffff") if theme == "light" else ("rgb(27, 32, 39)", "#1b2027")
     )
+
+
+@pytest.mark.parametrize("most", [document.MOST_LETTERS, inf])
+def test_the_formulas_of_a_step_fit_a_telephone(opened, monkeypatch, most):
+    """Those of every sampler, without scrolling. Planted fault: formulas that are not cut before a sign."""
+    monkeypatch.setattr(document, "MOST_LETTERS", most)
+    style = (document.ASSETS / "live" / "page.css").read_text(encoding="utf-8")
+    formulas = {
+        key: document._equations(sampler, GRADIENTS["full"], {name: one.default for name, one in declared(sampler)})
+        for key, sampler in SAMPLERS.items()
+    }
+    lanes = "".join(
+        f"<section class='lane lane-0'><div class='equations' id='{key}'>{formula}</div></section>"
+        for key, listed in formulas.items() for _, formula in listed
+    )  # fmt: skip
+    page = opened(f"<!doctype html><meta charset='utf-8'><style>{style}</style><main>{lanes}</main>", size=(390, 844))
+    wide = page.evaluate(
+        "[...document.querySelectorAll('.equations')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.id)"
+    )
+    assert ("sggmc" in wide) == (most == inf)
+    assert most == inf or not wide
 
 
 def test_a_lesson_has_its_text_before_any_script_and_its_steps(opened, tmp_path):
