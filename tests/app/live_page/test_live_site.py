@@ -4,6 +4,7 @@ import gc
 import gzip
 import re
 from base64 import b64decode
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -51,6 +52,13 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
     glossary = (tmp_path / "glossary.html").read_text(encoding="utf-8")
     assert 'href="langevin.html#step=' in glossary and "momentum.html" not in glossary
     assert "<script" not in (tmp_path / "topics-handout.html").read_text(encoding="utf-8")
+
+
+def test_texts_of_the_start_page_are_texts():
+    """A title with markup, an end of a script, a separator of lines and a change of direction."""
+    bad = "</script><img src=x>\u2028\u202e"
+    page = site._index([replace(load_all([]).lessons["langevin"], title=bad, summary=bad)])
+    assert "<img" not in page and page.count("&lt;/script&gt;&lt;img src=x&gt;") == 2
 
 
 @pytest.mark.parametrize("key", free.DENSITIES)
