@@ -41,7 +41,7 @@ MOST_FRAMES = 600
 """A page's recording has at most the steps of this many frames, which the page makes in 20 seconds."""
 LONGEST_SECONDS = 8.0
 """A page's recording ends after this computing time, because a class waits for it."""
-OF_STEP = "A recording: the step's run at its reduced length, made with this file."
+OF_STEP = "A recording: the step's run at its reduced length, made with this file. Play shows it from its beginning."
 OF_PAGE = "A recording of the first {steps:,} steps; a model of data does not run in this page."
 
 
