@@ -1,7 +1,7 @@
 """``python -m tests.sizes``: the size of every lesson as one live file, raw and compressed, beside the limits.
 
-With names, these lessons alone; with ``--site FOLDER`` the size of the course in that folder, as ``python -m lessons
---site FOLDER`` has made it. The command exits 1 where a size is above its limit.
+With names, these lessons alone; with ``--site FOLDER`` the size of the course in that folder, as ``python -m
+sgmcmc_lab.lessons --site FOLDER`` has made it. The command exits 1 where a size is above its limit.
 """
 
 import argparse
