@@ -45,7 +45,7 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
     page = (tmp_path / "langevin.html").read_text(encoding="utf-8")
     assert 'src="bokeh.js"' in page and 'src="live.js"' in page and len(page) < 600_000
     kinds = pages_of(page)["steps"][0]["kinds"]
-    assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [1, 2], "Γ has a line of its own"
+    assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [2, 3], "Γ has a row of its own"
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
     assert told[-1][:2] == (2, 3)
