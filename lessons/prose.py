@@ -11,7 +11,7 @@ from sgmcmc_lab.lessons.live import LIVE
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 # Private characters, which no renderer changes, stand for the formulas meanwhile.
-_HELD, _HELD_NUMBER = re.compile("\ue000([0-9]+)\ue001"), re.compile("\ue002([0-9]+)\ue003")
+_HELD, _HELD_NUMBER = re.compile("([(\\[]*)\ue000([0-9]+)\ue001([.,;:!?)\\]]*)"), re.compile("\ue002([0-9]+)\ue003")
 
 ADDRESSES = ("https://", "http://", "?")
 """How the address of a link begins: of a web page, or within the lab."""
@@ -23,7 +23,8 @@ Formula = Callable[[str, bool], str]
 def as_html(
     text: str, formula: Formula, live: Callable[[str], str] | None = None, change: Callable[[list[Token]], Iterable[Token]] | None = None,
 ) -> str:  # fmt: skip
-    """A text of paragraphs. A formula that is a paragraph of its own is displayed, any other stands in its line.
+    """A text of paragraphs. A formula that is a paragraph of its own is displayed; any other stands in its line,
+    together with the punctuation beside it.
 
     ``live`` gives the HTML of a number that follows the controls; ``change`` the parts of a line in place of these.
     """
@@ -45,7 +46,12 @@ def as_html(
         if token.type == "inline" and token.children and change is not None:
             token.children = list(change(token.children))
     html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
-    html = _HELD.sub(lambda match: formula(*held_formulas[int(match[1])]), html)
+
+    def shown(match: re.Match[str]) -> str:
+        drawn = f"{match[1]}{formula(*held_formulas[int(match[2])])}{match[3]}"
+        return f"<span style='white-space:nowrap'>{drawn}</span>" if match[1] or match[3] else drawn
+
+    html = _HELD.sub(shown, html)
     return _HELD_NUMBER.sub(lambda match: numbers[int(match[1])], html)
 
 

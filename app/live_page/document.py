@@ -22,8 +22,7 @@ from sgmcmc_lab.app.live_page.recorded import recorded
 from sgmcmc_lab.app.live_page.slow import described, names_of, palette
 from sgmcmc_lab.app.live_page.still import still
 from sgmcmc_lab.app.page.bundle import ASSETS, bundle
-from sgmcmc_lab.app.page.formulas import COMMAS
-from sgmcmc_lab.app.page.formulas import split_formula as lines_of
+from sgmcmc_lab.app.page.formulas import COMMAS, rows_of
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.base import AXIS_LABELS, Scene, View
@@ -59,6 +58,8 @@ BOKEH = ("bokeh", "bokeh-widgets")
 """The parts of BokehJS; pages whose figures have no sliders need only the first."""
 LIVE_SCRIPT = "live.js"
 """The file with the page's own script, next to the pages of a site."""
+MOST_LETTERS = 30.0
+"""The width of a formula's row, in letters: for a phone, and for the column of controls on a wide screen."""
 MOST_CHAINS = 100
 """Chains of a live page, which may run on a phone."""
 
@@ -127,7 +128,7 @@ def document(
         "constants": description.constants(),
         "steps": pool.pooled(steps),
         "targets": pool.pooled(targets),
-        "lesson": lesson,
+        "lesson": pool.pooled(lesson),
         "lab": lab,
     }
     of_lesson = lesson["steps"] if lesson is not None else []
@@ -527,7 +528,7 @@ def _equations(
     own = {name: first[name] for name in sampler.optional}
     found = [dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))]
     return [
-        (flags, "".join(mathml(line, alone=True) for line in lines_of(sampler.update_by(gradient, {**first, **flags}), COMMAS)))
+        (flags, "".join(mathml(line, alone=True) for line in rows_of(sampler.update_by(gradient, {**first, **flags}), COMMAS, MOST_LETTERS)))
         for flags in [*(one for one in found if one != own), {}]
     ]  # fmt: skip
 

@@ -52,7 +52,7 @@ class Drawn:
                 isinstance(model, GlyphRenderer) and isinstance(model.glyph, Image) and model.data_source.id not in made
             ):
                 _reduce(model.data_source, model.glyph.color_mapper)
-        item = _smaller(standalone(view.figure))
+        item = smaller(standalone(view.figure))
         return cls(view, item, tuple(_attributes(item["doc"]["roots"])), {model.id: model for model in models})
 
     @property
@@ -89,13 +89,13 @@ ENOUGH = 1e-4
 """The accuracy that a drawing needs, relative to an array's range."""
 
 
-def _smaller(node: Any) -> Any:
+def smaller(node: Any) -> Any:
     """A document with 4-byte numbers where a drawing needs no more. Its arrays are not compressed, because the file is.
 
     BokehJS does not decode their base64: the page gives it the bytes.
     """
     if isinstance(node, list):
-        return [_smaller(part) for part in node]
+        return [smaller(part) for part in node]
     if not isinstance(node, dict):
         return node
     if node.get("type") == "ndarray" and isinstance(node["array"], dict):
@@ -106,7 +106,7 @@ def _smaller(node: Any) -> Any:
             if finite.size and finite.max() < 1e38 and finite.max() * 2.0**-24 <= ENOUGH * np.ptp(finite):
                 raw, dtype = numbers.astype(np.float32).tobytes(), "float32"
         return {**node, "array": {"type": "bytes", "data": b64encode(raw).decode()}, "dtype": dtype}
-    return {name: _smaller(part) for name, part in node.items()}
+    return {name: smaller(part) for name, part in node.items()}
 
 
 def _reduce(source: ColumnDataSource, mapper: Any) -> None:

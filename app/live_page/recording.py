@@ -15,6 +15,7 @@ from bokeh.models import ColumnDataSource, Label, Plot, Widget
 from sgmcmc_lab.app.live.lanes import Progress
 from sgmcmc_lab.app.live.lanes.densities import DensityLanes
 from sgmcmc_lab.app.live.lanes.models import ModelLanes
+from sgmcmc_lab.app.live_page.figures import smaller
 from sgmcmc_lab.app.live_page.recorded import show, told_apart
 from sgmcmc_lab.app.live_page.sweeping import dressed
 from sgmcmc_lab.app.state import AppState
@@ -40,7 +41,7 @@ MOST_FRAMES = 600
 """A page's recording has at most the steps of this many frames, which the page makes in 20 seconds."""
 LONGEST_SECONDS = 8.0
 """A page's recording ends after this computing time, because a class waits for it."""
-OF_STEP = "A recording: the step's run at its reduced length, made with this file."
+OF_STEP = "A recording: the step's run at its reduced length, made with this file. Play shows it from its beginning."
 OF_PAGE = "A recording of the first {steps:,} steps; a model of data does not run in this page."
 
 
@@ -127,7 +128,7 @@ def _recorded(
                 # The script writes every moment, also the last one: it would not see a change to what is there already.
                 # BokehJS draws an area of steps without a point for ever, so one point of many stays.
                 feed.model.data = {name: x[:1] if len(x) > 1 else [] for name, x in feed.model.data.items()}
-        item = standalone(view.figure)
+        item = smaller(standalone(view.figure))
         light, dark = dressed(view.figure)
         figures.append(
             {"key": key, "title": view.title, "hint": view.hint, "figure": item, "fixed": fixed, "moments": moments, "light": light, "dark": dark}

@@ -1,23 +1,28 @@
-"""The course as a folder of live pages: every lesson, a start page, and BokehJS once. It also opens from a disk."""
+"""The course as a folder: live pages of every lesson and of some densities, a glossary, handouts, a start page, and
+BokehJS once. It also opens from a disk.
+"""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from sgmcmc_lab.app.live_page import free, sweeping
 from sgmcmc_lab.app.live_page import lesson as lesson_part
-from sgmcmc_lab.app.live_page import sweeping
 from sgmcmc_lab.app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
 from sgmcmc_lab.app.page.bundle import bundle
 from sgmcmc_lab.app.state import AppState
-from sgmcmc_lab.lessons.handout import sentence, terms
+from sgmcmc_lab.lessons.glossary import Term, glossary
+from sgmcmc_lab.lessons.handout import handout, sentence, terms
 from sgmcmc_lab.lessons.lesson import Lesson, Step
 from sgmcmc_lab.lessons.scripts import policy
 from sgmcmc_lab.samplers.compile.wasm.objects import CompileError, objects
 from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.output import written
 from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets import TARGETS
 
+HOME, GLOSSARY = "index.html", "glossary.html"
 MOST_DATA = 1_500_000
 """Bytes of a target's data that a page may hold, so that the whole course has at most 15 MB."""
 
@@ -43,14 +48,16 @@ def lesson_page(lesson: Lesson, beside: bool = False, home: str = "") -> str:
 
 
 def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int, int, str], None]) -> list[str]:
-    """Write every lesson and a start page into a folder; return a sentence for each lesson that cannot be written.
+    """Write every lesson, the free lab, a glossary, handouts and a start page into a folder; return a sentence for each
+    page that cannot be written.
 
-    ``progress(done, total, what)`` is called before each function is compiled and before each lesson. Raises
+    ``progress(done, total, what)`` is called before each function is compiled and before each page. Raises
     :class:`~samplers.parameters.SpecError` where a file cannot be written.
     """
     # In one process, because each takes seconds to start.
     live = [step for lesson in lessons for step in lesson.steps if _is_live(step)]
     specs = [run for step in live if step.spec is not None for run in (*step.spec.runs(), *sweeping.specs(step))]
+    specs += [run for key in free.DENSITIES for run in free.experiment(key).runs()]
     functions = {id(one): one for spec in specs for one in description.functions(spec)}
     try:
         objects(functions.values(), lambda done, total, name: progress(done, total, f"compiling {name}"))
@@ -64,17 +71,26 @@ def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int,
     for component in BOKEH:
         _write(folder / f"{component}.js", script_of(component))
     _write(folder / LIVE_SCRIPT, live_script())
+    total = len(lessons) + len(free.DENSITIES)
     for done, lesson in enumerate(lessons):
-        progress(done, len(lessons), lesson.title)
-        name = f"{lesson.key}.html"
+        progress(done, total, lesson.title)
         try:
-            _write(folder / name, lesson_page(lesson, True, "index.html"))
+            _write(folder / f"{lesson.key}.html", lesson_page(lesson, True, HOME))
         except SpecError as error:
             problems.append(f"{lesson.title}: {error}")
             continue
-        listed.append((name, lesson))
-    _write(folder / "index.html", _index(listed))
+        _write(folder / _handout_name(lesson), handout(lesson, {}))
+        listed.append(lesson)
+    for done, key in enumerate(free.DENSITIES, len(lessons)):
+        progress(done, total, TARGETS[key].title)
+        _write(folder / free.file_name(key), free.free_page(key, HOME))
+    _write(folder / GLOSSARY, _glossary(listed))
+    _write(folder / HOME, _index(listed))
     return problems
+
+
+def _handout_name(lesson: Lesson) -> str:
+    return f"{lesson.key}-handout.html"
 
 
 def _write(path: Path, text: str) -> None:
@@ -82,14 +98,44 @@ def _write(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def _index(listed: Sequence[tuple[str, Lesson]]) -> str:
-    style = (ASSETS / "live" / "page.css").read_text(encoding="utf-8")
+def _index(listed: Sequence[Lesson]) -> str:
+    """The start page."""
     items = "".join(
-        f'<li><a href="{escape(name)}">{sentence(lesson.title)}</a> <span class="small">{lesson.minutes} minutes</span><br>{sentence(lesson.summary)}'
+        f'<li><a href="{escape(lesson.key)}.html">{sentence(lesson.title)}</a> <span class="small">{lesson.minutes} minutes, '
+        f'<a href="{escape(_handout_name(lesson))}">handout</a></span><br>{sentence(lesson.summary)}'
         f'<span class="done small" id="done-{lesson.key}"></span></li>'
-        for name, lesson in listed
+        for lesson in listed
     )
-    done = json.dumps([lesson_part.listed(lesson, [_is_live(step) for step in lesson.steps]) for _, lesson in listed])
+    done = json.dumps([lesson_part.listed(lesson, [_is_live(step) for step in lesson.steps]) for lesson in listed])
+    return _plain(
+        "SG-MCMC Lab: the course",
+        "<p>Lessons on stochastic-gradient MCMC. Each one runs in your browser: nothing is installed, and nothing is sent anywhere.</p>"
+        f"<ol>{items}</ol><h2>Free lab</h2><p>Samplers on a density, without a lesson: {free.links(list(free.DENSITIES))}.</p>"
+        f'<p><a href="{GLOSSARY}">Glossary</a></p>',
+        done,
+    )
+
+
+def _glossary(listed: Sequence[Lesson]) -> str:
+    """All terms, each with a link to the step that introduces it."""
+    titles = {lesson.key: lesson.title for lesson in listed}
+    items = "".join(
+        f"<dt>{sentence(term.name)}</dt><dd>{sentence(term.says)}{_introduced(term, titles)}</dd>"
+        for term in glossary()
+    )
+    return _plain("Glossary", f'<p><a href="{HOME}">All lessons</a></p><dl>{items}</dl>')
+
+
+def _introduced(term: Term, titles: Mapping[str, str]) -> str:
+    if term.lesson not in titles:
+        return ""
+    link = f"{escape(term.lesson)}.html#step={term.step}"
+    return f' <span class="small"><a href="{link}">{sentence(titles[term.lesson])}, step {term.step}</a></span>'
+
+
+def _plain(title: str, content: str, lessons: str = "[]") -> str:
+    """A page without an experiment; ``lessons`` is JSON with the questions and claims of lessons."""
+    style = (ASSETS / "live" / "page.css").read_text(encoding="utf-8")
     script = f"<script>{bundle('live/index.js')}</script>"
     return f"""<!doctype html>
 <html lang="en">
@@ -97,16 +143,15 @@ def _index(listed: Sequence[tuple[str, Lesson]]) -> str:
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy(script)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>SG-MCMC Lab: the course</title>
+<title>{escape(title)}</title>
 <style>{style}</style>
 </head>
 <body>
 <main class="index">
-<h1>SG-MCMC Lab: the course</h1>
-<p>Lessons on stochastic-gradient MCMC. Each one runs in your browser: nothing is installed, and nothing is sent anywhere.</p>
-<ol>{items}</ol>
+<h1>{escape(title)}</h1>
+{content}
 </main>
-<script type="application/json" id="lessons">{done}</script>
+<script type="application/json" id="lessons">{lessons}</script>
 {script}
 </body>
 </html>

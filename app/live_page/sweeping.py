@@ -9,6 +9,7 @@ from bokeh.models import Model
 
 from sgmcmc_lab.app.lesson.sweeping import SweepPicture
 from sgmcmc_lab.app.live_page.claims import can_measure, cells, described_measure, exact, follows, per_root
+from sgmcmc_lab.app.live_page.figures import smaller
 from sgmcmc_lab.app.views.embedding import standalone
 from sgmcmc_lab.app.views.theme import LIGHT, in_dark, palette_in
 from sgmcmc_lab.lessons import sweep as sweeps
@@ -63,7 +64,7 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
     for caption in picture.captions:
         caption.visible = False
     picture.figure.y_range.range_padding = picture.figure.x_range.range_padding
-    figure = standalone(picture.figure)
+    figure = smaller(standalone(picture.figure))
     light, dark = dressed(picture.figure)
     sources = [source.id for source in picture.sources]
     return {

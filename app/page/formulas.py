@@ -22,10 +22,15 @@ _OPEN, _CLOSE = {"{", "(", "[", r"\left", r"\underbrace"}, {"}", ")", "]"}
 
 def in_lines(tex: str, ends: str, most: float = MOST) -> str:
     """A displayed formula in lines: its parts, cut to the available width, one below the other."""
-    rows = [row for part in split_formula(tex, ends) for row in _fit(part, most)]
+    rows = rows_of(tex, ends, most)
     if len(rows) == 1:
         return rows[0]
     return r"\begin{array}{l}" + r"\\[.5em] ".join(rf"\displaystyle {row}" for row in rows) + r"\end{array}"
+
+
+def rows_of(tex: str, ends: str, most: float = MOST) -> list[str]:
+    """The rows of a displayed formula, cut where its parts end, and before a sign where a part is too wide."""
+    return [row for part in split_formula(tex, ends) for row in _fit(part, most)]
 
 
 def split_formula(tex: str, ends: str) -> list[str]:

@@ -4,7 +4,10 @@
  * @typedef {{pointer: number, shape: number[], type: "f8" | "i8"}} NDArray */
 /** An array as JSON: its numbers, or their bytes in base64.
  * A smooth array has the bytes of its differences, and its smallest and largest number.
- * @typedef {{shape: number[], type: "f8" | "i8", data?: string | Uint8Array, values?: number[], low?: number, high?: number}} Packed */
+ * An array of random numbers has 0 in place of those that are drawn here.
+ * @typedef {{shape: number[], type: "f8" | "i8", data?: string | Uint8Array, values?: number[], low?: number, high?: number, normals?: Normals}} Packed */
+/** Normal random numbers of a seed: those before the first, the first one's place, and bits of the signs that change.
+ * @typedef {{seed: number, skipped: number, first: number, n: number, signs: string}} Normals */
 /** How a compiled function takes its arguments: names and kinds; the kind of a tuple is itself such a list.
  * @typedef {Array<[string, any]>} Arguments */
 /** @typedef {{name: string, arguments: Arguments, result: string | null}} Signature */
@@ -82,7 +85,20 @@ export class Engine {
   unpack(packed) {
     const out = this.zeros(packed.shape, packed.type)
     new Uint8Array(this.memory, out.pointer, 8 * size(packed.shape)).set(new Uint8Array(numbersOf(packed).buffer))
+    if (packed.normals) this._draw(out, packed.normals)
     return out
+  }
+
+  /** Draw the random numbers of an array. @param {NDArray} array @param {Normals} normals */
+  _draw(array, { seed, skipped, first, n, signs }) {
+    const rng = this.seeded(seed)
+    const drawn = this.zeros([skipped + n])
+    this.call("draw_normals", { rng, out: drawn })
+    const [numbers, random, bits] = [this.view(array), this.view(drawn), bytesOf(signs)]
+    // Those of the tails stand in the file.
+    for (let i = 0; i < n; i++) if (!numbers[first + i]) numbers[first + i] = (bits[i >> 3] >> (i & 7)) & 1 ? -random[skipped + i] : random[skipped + i]
+    this.free(drawn)
+    this.exports.free(rng)
   }
 
   /** @param {number[] | Float64Array} values @param {number[]} [shape] @returns {NDArray} */

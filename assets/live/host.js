@@ -24,7 +24,8 @@ const SWEEP_MS = 250
 export class Host {
   /** @param {(message: any, transfer?: Transferable[]) => void} post */
   constructor(post) {
-    this.post = post
+    /** Each message carries the sequence number of the page's last message before it. @param {any} message @param {Transferable[]} [transfer] */
+    this.post = (message, transfer) => post({ ...message, sequence: this.sequence }, transfer)
     /** @type {Lane[]} */
     this.records = []
     /** @type {Record<string, any>} */
@@ -35,7 +36,7 @@ export class Host {
     this.speed = 1
     this.single = 0
     this.sent = this.answered = 0
-    /** The sequence number of the page's last message, which frames and captions carry. */
+    /** The sequence number of the page's last message. */
     this.sequence = 0
     this.ticking = false
     /** The scene of the views; null until the page has figures for the lanes. @type {Omit<import("./views.js").Scene, "data" | "ensembles"> | null} */
@@ -336,11 +337,11 @@ export class Host {
       if (say) texts.push([key, VIEWS[key].captions(scene, lanes), VIEWS[key].ofLanes && lanes.length > 1])
     }
     this.sent += 1
-    this.post({ type: "frame", number: this.sent, sequence: this.sequence, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), took: performance.now() - began, seconds: this.records.reduce((sum, { seconds }) => sum + seconds, 0) }, transfer)
+    this.post({ type: "frame", number: this.sent, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), took: performance.now() - began, seconds: this.records.reduce((sum, { seconds }) => sum + seconds, 0) }, transfer)
     if (say) {
       this.saidAt = performance.now()
       // @ts-ignore
-      this.post({ type: "text", sequence: this.sequence, items: texts, marks: this.claims?.marks(this.records) ?? [], step: this.claims?.step })
+      this.post({ type: "text", items: texts, marks: this.claims?.marks(this.records) ?? [], step: this.claims?.step })
     }
   }
 }

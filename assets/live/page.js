@@ -89,8 +89,11 @@ let post = () => {}
 
 /** Messages that lead to a frame. */
 const DRAWN = ["open", "look", "pace", "step", "change"]
-/** The number of these messages sent to the host, and the last ones that the latest frame and the latest captions follow. */
-const messages = { sent: 0, drawn: 0, written: 0 }
+/** Of these, messages after which the figures begin again. */
+const BEGINNINGS = ["open", "look"]
+/** The number of these messages sent to the host, the last beginning (infinite before a new one), and the last ones that
+ * the latest frame and the latest captions follow. */
+const messages = { sent: 0, begun: 0, drawn: 0, written: 0 }
 /** Changes of the page that are not complete. */
 let changing = 0
 /** Record in the document whether figures and captions match its controls. */
@@ -102,6 +105,7 @@ const mark = () => {
 /** @param {any} message */
 const tell = (message) => {
   if (DRAWN.includes(message.type)) messages.sent += 1
+  if (BEGINNINGS.includes(message.type)) messages.begun = messages.sent
   mark()
   post({ ...message, sequence: messages.sent })
 }
@@ -340,6 +344,13 @@ const open = () => {
   writeFragment()
 }
 
+/** Begin the run again in the present figures. */
+const restart = () => {
+  open()
+  look()
+  showPlay()
+}
+
 const look = () => {
   leaveSlow()
   const data = figureStop()?.data ?? {}
@@ -573,7 +584,7 @@ const listen = (view) => {
     if (!start) return
     chosen.start = start
     chosen.momentum = thrown(tap(), from, to, start)
-    open()
+    restart()
   }
   const figure = model(tap().figure)
   figure.on_event("tap", (/** @type {any} */ { x, y }) => begin([x, y], [x, y]))
@@ -605,10 +616,12 @@ let drawing = false
 /** @type {any[]} */
 const waiting = []
 
+/** Whether a message is about a run or figures that are gone. @param {{sequence: number}} message */
+const isLate = ({ sequence }) => sequence < messages.begun
+
 /** @param {any} message */
 const draw = (message) => {
-  // A frame of the step before may come after its lanes are gone.
-  if (!chosen.lanes.length) {
+  if (isLate(message)) {
     post({ type: "answer", number: message.number })
     return
   }
@@ -621,7 +634,7 @@ const draw = (message) => {
   requestAnimationFrame(() => setTimeout(() => {
     drawing = false
     post({ type: "answer", number })
-    if (waiting.length) draw(waiting.shift())
+    while (waiting.length && !drawing) draw(waiting.shift())
   }, 0))
   for (const [feed, arrays] of feeds) {
     const target = model(feed.id)
@@ -655,9 +668,13 @@ const write = ({ items, marks, step, sequence }) => {
   mark()
 }
 
+/** Messages about the present run, in addition to frames. */
+const OF_RUN = ["text", "diverged", "changed"]
+
 /** @param {any} message */
 const hear = (message) => {
   if (message.type === "frame") draw(message)
+  else if (OF_RUN.includes(message.type) && isLate(message)) return
   else if (message.type === "text") write(message)
   else if (message.type === "marks") lesson.write(message.marks, message.step)
   else if (message.type === "swept") lesson.swept(message)
@@ -796,6 +813,7 @@ const choices = (lane, i) => {
 
 /** Restart the run with new lanes. @param {string} focus the control that keeps the focus */
 const rearrange = (focus) => change(async () => {
+  messages.begun = Infinity
   unchanged.clear()
   const fitting = views()
   chosen.views = chosen.views.filter((key) => fitting.includes(key))
@@ -898,14 +916,12 @@ const build = () => {
   }
   element("reset").onclick = () => {
     chosen.start = chosen.momentum = null
-    open()
-    showPlay()
+    restart()
   }
   element("seed").onclick = () => {
     chosen.seed += 1
     element("seed-now").textContent = String(chosen.seed)
-    open()
-    showPlay()
+    restart()
   }
   const speed = element("speed")
   speed.max = String(SPEEDS.length - 1)
@@ -919,8 +935,7 @@ const build = () => {
   const chains = element("chains")
   chains.onchange = () => {
     chosen.n_chains = Number(chains.value)
-    open()
-    showPlay()
+    restart()
   }
   const axis = element("axis")
   axis.onchange = () => {
@@ -998,6 +1013,7 @@ const placeLab = () => {
 
 /** Show a step, with the link's settings or from its beginning. @param {number} to @param {boolean} [linked] */
 const show = (to, linked = false) => change(async () => {
+  messages.begun = Infinity
   number = to
   unchanged.clear()
   page = { ...file.steps[to], target: file.targets[file.steps[to].target] }
@@ -1054,7 +1070,7 @@ const relink = () => {
   unchanged.clear()
   placeControls()
   labelAxes()
-  if (["seed", "n_chains", "start", "momentum", "resets"].some((key) => !same(key))) open()
+  if (["seed", "n_chains", "start", "momentum", "resets"].some((key) => !same(key))) restart()
   else chosen.lanes.forEach((lane, i) => { if (JSON.stringify(lane) !== JSON.stringify(before.lanes[i])) changeLane(i) })
   sayRefused(refused)
   showViews()

@@ -27,7 +27,7 @@ const numbers = (column) => {
 /** Set the colours of a figure before it is made: a redrawn edge keeps a trace of its first colour.
  * @param {any} node @param {Record<string, any>} colours by the model's id */
 const colour = (node, colours) => {
-  if (node === null || typeof node !== "object") return
+  if (node === null || typeof node !== "object" || ArrayBuffer.isView(node)) return
   if (node.attributes && Object.hasOwn(colours, node.id)) Object.assign(node.attributes, colours[node.id])
   for (const part of Object.values(node)) colour(part, colours)
 }

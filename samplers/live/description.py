@@ -31,7 +31,8 @@ from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.models.batch_size import scan_chain
 from sgmcmc_lab.samplers.requirements import MODE
 from sgmcmc_lab.samplers.targets import expectations
-from sgmcmc_lab.samplers.targets.base import Array, Target
+from sgmcmc_lab.samplers.targets.base import Array, Normals, Target
+from sgmcmc_lab.samplers.targets.logistic_large import draw_normals
 from sgmcmc_lab.samplers.trace import Divergence
 
 READINGS = {
@@ -42,10 +43,11 @@ READINGS = {
         moments.cir_means, moments.scir_variances, moments.scir_variances_cv, moments.geometric_ou_moments, moments.cir_mgfs,
         moments.scir_mgfs_expected, moments.spread_of_chains, moments.add_batch, moments.mean_of_batches, moments.add_exponentials,
         moments.mean_of_exponentials, expectations.sum_waves, expectations.sum_products, expectations.sum_ordered,
-        convergence.mean_tau, scan_chain,
+        convergence.mean_tau, scan_chain, draw_normals,
     )
 }  # fmt: skip
-"""The readings of running statistics, draws and ensembles that the host calls, and a Gibbs sampler, by their names."""
+"""The readings of running statistics, draws and ensembles that the host calls, a Gibbs sampler, and the normal
+random numbers of a target's data, by their names."""
 STEP, STEP_SIZE = "{step}", "{step_size}"
 """Placeholders in a sentence for the number of a step, and for the sampler's step size."""
 
@@ -108,6 +110,32 @@ def smooth(array: Array) -> dict[str, Any]:
     folded = (differences << 1) ^ (differences >> 63)
     found = folded.astype("<i8").view(np.uint8).reshape(-1, 8).T
     return {"shape": [len(array)], "type": "f8", "low": low, "high": high, "data": b64encode(found.tobytes()).decode()}
+
+
+TAIL = 3.65
+"""Larger normal random numbers may be computed by a logarithm, whose last digit depends on the library."""
+
+
+def without_normals(array: Array, normals: Normals) -> dict[str, Any]:
+    """An array (n,) with normal random numbers as JSON: the host draws them, and the array has 0 instead.
+
+    The signs are bits, 1 for a number whose sign differs from the random number's. Numbers beyond :data:`TAIL` remain
+    in the array.
+    """
+    seed, skipped, first, n = normals
+    found, part = array.copy(), slice(first, first + n)
+    drawn = np.random.Generator(np.random.SFC64(seed)).standard_normal(skipped + n)[skipped:]
+    signs = np.packbits(np.signbit(drawn) != np.signbit(array[part]), bitorder="little")
+    found[part][np.abs(drawn) < TAIL] = 0.0
+    return packed(found, few=0) | {
+        "normals": {
+            "seed": seed,
+            "skipped": skipped,
+            "first": first,
+            "n": n,
+            "signs": b64encode(signs.tobytes()).decode(),
+        }
+    }
 
 
 def signatures(spec: RunSpec) -> dict[str, dict[str, Any]]:
@@ -188,6 +216,8 @@ def draws_exactly(sampler: Choice) -> bool:
 def of_target(target: Target, with_draws: bool) -> dict[str, Any]:
     """A target as the engine sees it, with the parameters of its ``draw`` or without them."""
     sampled = target.sampled
+    params = sampled.packed() if with_draws else sampled.without_draws()
+    normals = sampled.normals if params.size > FEW else None
     centre, factor = target.whitening or (np.zeros(target.dim), np.zeros((0, target.dim)))
     statistics = running_statistics.Statistics.empty(target.columns, 1, target.dim, target.planar)
     return {
@@ -202,7 +232,7 @@ def of_target(target: Target, with_draws: bool) -> dict[str, Any]:
             "project": jit.name_of(target.manifold.project),
             "flow": jit.name_of(target.manifold.flow),
         },
-        "params": packed(sampled.packed() if with_draws else sampled.without_draws()),
+        "params": packed(params) if normals is None else without_normals(params, normals),
         "data": packed(target.data()),
         "shape": packed(target.manifold.shape()),
         "centre": packed(centre),

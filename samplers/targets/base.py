@@ -52,6 +52,18 @@ def unknown(x: Array) -> Array:
     return np.full(np.shape(x), np.nan)
 
 
+class Normals(NamedTuple):
+    """Packed parameters that are standard normal random numbers of a seed, up to their signs."""
+
+    seed: int
+    """Of NumPy's generator SFC64."""
+    skipped: int
+    """Random numbers of the seed before the first of these."""
+    first: int
+    """The place of the first in the packed parameters."""
+    n: int
+
+
 @dataclass(frozen=True)
 class Column:
     """One coordinate that the engine accumulates: a histogram, moments and autocovariances.
@@ -319,6 +331,11 @@ class Target(param.ParameterizedABC):
     def without_draws(self) -> Array:
         """The packed parameters without those that only ``draw`` reads."""
         return self.packed()
+
+    @property
+    def normals(self) -> Normals | None:
+        """The random numbers among :meth:`without_draws`; None where there are none."""
+        return None
 
     def data(self) -> NDArray[np.int64]:
         """The category of every data point, for minibatches; empty where there are no data."""

@@ -6,13 +6,14 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
 from sgmcmc_lab.samplers.targets import logistic
-from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Tell, subscript
+from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Normals, Tell, subscript
 from sgmcmc_lab.samplers.targets.logistic import Logistic
 
 MAX_NUMBERS = 10**7
@@ -37,6 +38,13 @@ def draw(rng, out, params):
             out[c, i] = params[mean + i]
             for j in range(i + 1):
                 out[c, i] += params[factor + i * dim + j] * normals[j]
+
+
+@jit.loop(types.void(jit.rng_type, jit.vector))
+def draw_normals(rng, out):
+    """Standard normal random numbers, as NumPy draws them."""
+    for i in range(out.size):
+        out[i] = rng.standard_normal()
 
 
 class _Answers(NamedTuple):
@@ -109,6 +117,10 @@ class LargeLogistic(Logistic):
 
     def _rows(self, params: Array) -> Array:
         return params[logistic.FIRST : logistic.FIRST + self.items * self.features].reshape(self.items, self.features)
+
+    @property
+    def normals(self) -> Normals:
+        return Normals(self.data_seed, self.features, logistic.FIRST, self.items * self.features)
 
     def _pack(self) -> Array:
         params = np.empty(logistic.FIRST + self.features * (self.items + 1 + self.features))

@@ -8,6 +8,7 @@ import pytest
 
 from sgmcmc_lab.app.live_page import lesson_page, site, write_site
 from sgmcmc_lab.lessons.lesson import Claim, Lesson, Question, Step, read
+from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.lessons.live import number
 from sgmcmc_lab.samplers import Experiment, SpecError
 from tests.browser import until
@@ -484,8 +485,9 @@ def test_axe_finds_nothing_in_marks(opened, text, size, theme):
             check_width(page)
 
 
-def test_the_start_page_says_what_is_done(opened, lesson, tmp_path):
+def test_the_start_page_says_what_is_done(opened, lesson, tmp_path, monkeypatch):
     """Of each lesson, from the browser's own storage."""
+    monkeypatch.setattr(site.free, "DENSITIES", {})
     write_site([lesson], tmp_path / "site", lambda *_: None)
     page = opened("<!doctype html>")
     page.goto((tmp_path / "site" / "index.html").as_uri())
@@ -510,3 +512,15 @@ def test_the_start_page_is_dark_where_the_reader_prefers_it(opened, theme):
     page = opened(site._index([]), theme=theme)
     red = page.evaluate("Number(getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0])")
     assert (red < 60) == (theme == "dark")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_the_pages_without_an_experiment(opened, theme):
+    """The start page and the glossary, on a telephone."""
+    lessons = list(load_all([]).lessons.values())
+    for text in (site._index(lessons), site._glossary(lessons)):
+        page = opened(text, size=(390, 844), theme=theme)
+        check_width(page)
+        page.evaluate(AXE)
+        found = page.evaluate("() => axe.run(document, {resultTypes: ['violations'], preload: false})")["violations"]
+        assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []

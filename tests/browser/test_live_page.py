@@ -4,20 +4,25 @@ import gzip
 import re
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from sgmcmc_lab.app.live_page import lesson_page, live_page
+from sgmcmc_lab.app.live_page import document, lesson_page, live_page
 from sgmcmc_lab.lessons import read
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment
-from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.gradients import GRADIENTS
+from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import SpecError, declared
+from sgmcmc_lab.samplers.targets.own import keep
+from sgmcmc_lab.samplers.targets.own import read as read_table
 from tests.browser import until
 from tests.browser.lab import AXE, check_width, wait_until
-from tests.browser.live import MOVES, SETTLED, pages_of, paused, same_as_python, with_pages
+from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, same_as_python, steps, with_pages
 
 LESSON = """+++
 title = "A live lesson"
@@ -55,7 +60,7 @@ def made(target="quartic", *lanes):
     lanes = lanes or (("sgld", "full"), ("sghmc", "gaussian"))
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
     experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 3})
-    return experiment, live_page(experiment, title="A <b>bold</b> </script> title\u2028")
+    return experiment, live_page(experiment, title="A <b>bold</b> </script> title\u2028\u202e")
 
 
 def test_a_file_moves_and_its_numbers_are_the_engines(opened):
@@ -148,6 +153,43 @@ def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
     curves = [np.array(curve) for curve in page.evaluate(drawn)]
     assert any(np.allclose(y, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), atol=2e-3) for x, y in curves)
     assert "target" not in page.evaluate("location.hash")
+
+
+HOLD = """<script>
+window.Worker = class extends Worker {
+  set onmessage(hear) { super.onmessage = (event) => { if (window.held) window.held.push(() => hear(event)); else hear(event) } }
+}
+</script>"""
+"""Messages of the worker wait while there is a list for them."""
+RELEASE = "() => { const late = window.held; window.held = null; for (const hear of late) hear() }"
+LATE = {
+    "": ("", ""),
+    "no frame is late": ("sequence < messages.begun", "false"),
+    "figures keep their points": ("  open()\n  look()\n", "  open()\n"),
+}
+
+
+@pytest.mark.parametrize("fault", LATE)
+def test_a_late_frame_is_not_drawn(opened, fault):
+    """*Reset* while frames of the old run are on their way: no point of it remains. Two planted faults."""
+    right, wrong = LATE[fault]
+    assert not fault or made()[1].count(right) == 1
+    text = re.sub("<meta http-equiv=[^>]*>", HOLD, made()[1]).replace(right, wrong)
+    page = opened(text, fragment="#views=ks,trace")
+    page.wait_for_function("Number(document.getElementById('steps').textContent.replaceAll(',', '')) > 100")
+    page.evaluate("window.held = []")
+    page.wait_for_function("window.held.length > 1")
+    page.locator("#play").click()
+    page.locator("#reset").click()
+    page.evaluate(RELEASE)
+    page.wait_for_function(SETTLED)
+    assert steps(page) == 0
+    step = pages_of(text)["steps"][0]
+    left = [
+        len(page.evaluate(SOURCES, [key, step])[name][0])
+        for key, name in (("ks", "lane 0"), ("trace", "lane 0 chain 0"))
+    ]
+    assert (left == [0, 0]) == (not fault)
 
 
 def test_changes_on_the_way_are_in_the_file(opened):
@@ -283,6 +325,7 @@ def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
     [
         ("#seed=-1", "seed"), ("#seed=1e99", "seed"), ("#n_chains=100000000", "n_chains"), ("#views=nothing", "views"), ("#axis=__proto__", "axis"),
         ("#views=constructor", "views"), ("#start=1,2,3", "start"), ("#start=1e300,0", "start"), ("#lane0=%7B", "lane0"),
+        ('#lane0={"kind":"constructor"}', "sampler"), ("#momentum=%00", "momentum"), ("#target=[%E2%80%A8", "target"), ("#lane0=null", "lane0"),
         ('#lane0={"sampler":{"step_size":1e9}}', "step_size"), ('#lane0={"sampler":{"__proto__":1,"x":2}}', "x"), ("#speed=0.5", "speed"),
     ],
 )  # fmt: skip
@@ -301,6 +344,25 @@ def test_a_title_is_text(opened):
     page = opened(made()[1], still=True)
     assert page.locator("h1").inner_text().startswith("A <b>bold</b> </script> title")
     assert page.title().startswith("A <b>bold</b> </script> title")
+
+
+MARKUP = "</script><b>\u2028\u202e"
+
+
+def test_a_name_in_a_table_is_text(opened):
+    """A column's name has markup, an end of a script, a separator of lines and a change of direction."""
+    rows = "\n".join(f"{k},{0.5 * k + k % 3:.1f}" for k in range(1, 21))
+    table = keep(read_table({"rows.csv": f"{MARKUP},y\n{rows}".encode()}, two_kinds=False))
+    target = {"key": "linear_table", "params": {"table": table.key}}
+    experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": "sgld", "gradient": "full"}]})
+    assert any("</script><b>" in column.name for column in experiment.make_target().columns)
+    page = opened(live_page(experiment), still=True)
+    page.wait_for_function(SETTLED)
+    assert page.evaluate("document.querySelectorAll('#lab b:not([class]):not([id]), body > b').length") == 0
+    assert page.locator("#problem").inner_text() == ""
+    with page.expect_download() as waiting:
+        page.locator("#draws").click()
+    assert MARKUP[:12] in waiting.value.path().read_text(encoding="utf-8").splitlines()[0]
 
 
 @pytest.mark.parametrize("policy", ["sandbox", "csp", "csp without wasm"])
@@ -337,6 +399,27 @@ def test_on_a_telephone(opened, theme):
     assert (colour, figure) == (
         ("rgb(255, 255, 255)", "#ffffff") if theme == "light" else ("rgb(27, 32, 39)", "#1b2027")
     )
+
+
+@pytest.mark.parametrize("most", [document.MOST_LETTERS, inf])
+def test_the_formulas_of_a_step_fit_a_telephone(opened, monkeypatch, most):
+    """Those of every sampler, without scrolling. Planted fault: formulas that are not cut before a sign."""
+    monkeypatch.setattr(document, "MOST_LETTERS", most)
+    style = (document.ASSETS / "live" / "page.css").read_text(encoding="utf-8")
+    formulas = {
+        key: document._equations(sampler, GRADIENTS["full"], {name: one.default for name, one in declared(sampler)})
+        for key, sampler in SAMPLERS.items()
+    }
+    lanes = "".join(
+        f"<section class='lane lane-0'><div class='equations' id='{key}'>{formula}</div></section>"
+        for key, listed in formulas.items() for _, formula in listed
+    )  # fmt: skip
+    page = opened(f"<!doctype html><meta charset='utf-8'><style>{style}</style><main>{lanes}</main>", size=(390, 844))
+    wide = page.evaluate(
+        "[...document.querySelectorAll('.equations')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.id)"
+    )
+    assert ("sggmc" in wide) == (most == inf)
+    assert most == inf or not wide
 
 
 def test_a_lesson_has_its_text_before_any_script_and_its_steps(opened, tmp_path):

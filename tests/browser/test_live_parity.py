@@ -162,6 +162,7 @@ JOBS = {
     "a typed D": Job(spec("double_well", "recipe", sampler_params=TYPED_D), [200, HELD]),
     "a typed D and Q": Job(spec("double_well", "recipe", sampler_params=TYPED_DQ), [200, HELD]),
     "a typed posterior": Job(spec(**POSTERIOR, sampler="sghmc", target_params=COUNTS), [50, HELD]),
+    "random data": Job(spec(LARGE, "sgld", "minibatch"), [50, HELD]),
     "another posterior": Job(
         spec(**POSTERIOR, sampler="sghmc", target_params=COUNTS),
         [20, to(**POSTERIOR, sampler="sghmc", of_target=True, target_params=NARROW), HELD, 30, HELD],
@@ -355,6 +356,7 @@ SCRIPTS = {
     "a change of the spec missed": ("run.js", "        this.change(this.changed)\n", "", JOBS["changes that the spec has"]),
     "a place taken for another": ("run.js", "this._place(tile(description.theta, n * dim))", "engine.view(this.arrays.position).set(tile(description.theta, n * dim))", JOBS["a posterior from a place in θ"]),
     "a throw taken for another": ("run.js", "this._throw(this._white(Float64Array.from(description.velocity)))", "this._throw(Float64Array.from(description.velocity))", JOBS["a posterior from a place in θ"]),
+    "other random data": ("engine.js", "? -random[skipped + i] : random[skipped + i]", "? -random[i] : random[i]", JOBS["random data"]),
     "strides": ("engine.js", "let i = shape.length - 1; i >= 0; i--", "let i = 0; i < shape.length; i++", JOBS["another estimator"]),
     "an item's size": ("engine.js", "BigInt(size(shape)), 8n, pointer", "BigInt(size(shape) - 1), 16n, pointer", JOBS["other variables"]),
     "no restart of statistics": ("run.js", "this.restartStatistics()\n    if", "if", JOBS["a sampler's parameters"]),

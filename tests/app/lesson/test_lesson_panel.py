@@ -468,7 +468,9 @@ def test_formulas_survive_markdown():
     assert r"\(a_1 * b_2 * c \lt  d\)" in html
     assert r"$$\begin{array}{l}\displaystyle x_1\\[.5em] \displaystyle y_{\qquad}\end{array}$$" in html
     assert "&lt;b&gt;" in html, "no HTML of the file's own"
-    assert in_line("It is $$\\epsilon$$.") == r"It is \(\epsilon\)."
+    assert in_line("It is $$\\epsilon$$ here.") == r"It is \(\epsilon\) here."
+    # No line begins with the full stop of a formula.
+    assert in_line("It is $$\\epsilon$$.") == r"It is <span style='white-space:nowrap'>\(\epsilon\).</span>"
     for part in (r"\leftarrow", r"\left(x\right)", r"\begin{matrix}x\end{matrix}"):
         assert as_html(f"$$r {part} 1 \\qquad v = 2$$").count(r"\displaystyle") == 2, part
     assert r"\displaystyle" not in as_html("$$r \\left(1 \\qquad v = 2\\right)$$"), "not within brackets"

@@ -2,42 +2,71 @@
 
 import gc
 import gzip
+import re
 from base64 import b64decode
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pytest
 from scipy import special
 
-from sgmcmc_lab.app.live_page import document, site, write_site
+from sgmcmc_lab.app.live_page import document, free, site, write_site
 from sgmcmc_lab.app.live_page.lesson import step_html
-from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.state import AppState, default_views
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.cli import main
 from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.logistic_large import draw_normals
 from sgmcmc_lab.samplers.targets.own import keep, read
+from tests import sizes
 from tests.browser.live import pages_of
 
 
-def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path):
-    """Two lessons, one of them on models of data: a start page, and pages without the scripts in them."""
+def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch):
+    """Two lessons, one of them on models of data, and a density: pages without the scripts in them, whose links lead to
+    files of the folder.
+    """
     lessons, told = load_all([]).lessons, []
+    monkeypatch.setattr(free, "DENSITIES", {"gaussian": free.DENSITIES["gaussian"]})
     problems = write_site([lessons["langevin"], lessons["topics"]], tmp_path, lambda *said: told.append(said))
     assert problems == []
     assert {path.name for path in tmp_path.iterdir()} == {
-        "bokeh.js", "bokeh-widgets.js", "live.js", "index.html", "langevin.html", "topics.html",
+        "bokeh.js", "bokeh-widgets.js", "live.js", "index.html", "langevin.html", "topics.html", "free-gaussian.html",
+        "glossary.html", "langevin-handout.html", "topics-handout.html",
     }  # fmt: skip
+    for path in tmp_path.glob("*.html"):
+        for link in re.findall(r'<a href="([^"#]*)', path.read_text(encoding="utf-8")):
+            assert not link or (tmp_path / link).is_file(), (path.name, link)
     index = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert 'href="langevin.html"' in index and 'href="topics.html"' in index
     page = (tmp_path / "langevin.html").read_text(encoding="utf-8")
     assert 'src="bokeh.js"' in page and 'src="live.js"' in page and len(page) < 600_000
     kinds = pages_of(page)["steps"][0]["kinds"]
-    assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [1, 2], "Γ has a line of its own"
+    assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [2, 3], "Γ has a row of its own"
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
-    assert told[-1][:2] == (1, 2)
+    assert told[-1][:2] == (2, 3)
+    glossary = (tmp_path / "glossary.html").read_text(encoding="utf-8")
+    assert 'href="langevin.html#step=' in glossary and "momentum.html" not in glossary
+    assert "<script" not in (tmp_path / "topics-handout.html").read_text(encoding="utf-8")
+
+
+def test_texts_of_the_start_page_are_texts():
+    """A title with markup, an end of a script, a separator of lines and a change of direction."""
+    bad = "</script><img src=x>\u2028\u202e"
+    page = site._index([replace(load_all([]).lessons["langevin"], title=bad, summary=bad)])
+    assert "<img" not in page and page.count("&lt;/script&gt;&lt;img src=x&gt;") == 2
+
+
+@pytest.mark.parametrize("key", free.DENSITIES)
+def test_a_density_of_the_free_lab_has_two_samplers(key):
+    """They fit it, and the views that its page begins with move."""
+    experiment = free.experiment(key)
+    assert len(experiment.lanes) == 2
+    assert set(default_views(experiment)) <= set(document.LIVE)
 
 
 @pytest.mark.parametrize(
@@ -97,20 +126,44 @@ def test_a_smooth_array_is_rounded_and_small():
     assert np.abs(restored(description.smooth(array + 1e-12 * (x > 0))) - array).max() > 5e-13
 
 
-LARGEST = ("boundary", "scir")
-"""The lessons with the most exact values."""
+LARGEST = {
+    "scir": (document, "smooth", document.packed),
+    "control-variates": (description, "without_normals", lambda array, _: document.packed(array)),
+    "spherical": (document.Pool, "pooled", lambda _, node: node),
+}
+"""The lessons with the largest files, each with a fault: arrays that are not rounded, not drawn, not stored once."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", LARGEST)
 def test_the_file_of_a_lesson_is_small(key):
-    """As that of an experiment: 2.2 MB, 800 kB compressed. Planted fault: values that are not rounded."""
+    """``python -m tests.sizes`` measures those of all lessons. The faults are planted."""
     lesson = load_all([]).lessons[key]
-    text = site.lesson_page(lesson).encode()
-    assert len(text) < 2.2e6
-    assert len(gzip.compress(text)) < 8e5
-    with mock.patch.object(document, "smooth", document.packed):
-        assert len(gzip.compress(site.lesson_page(lesson).encode())) > 8e5
+    assert sizes.fits(sizes.measured(site.lesson_page(lesson)))
+    owner, name, wrong = LARGEST[key]
+    with mock.patch.object(owner, name, wrong):
+        assert not sizes.fits(sizes.measured(site.lesson_page(lesson)))
+
+
+def test_random_data_are_those_of_their_seed():
+    """Those that the file draws and those that it has are the target's, to the bit. Planted fault: another seed."""
+    target = Experiment.from_dict({"target": "logistic_large", "lanes": [{"sampler": "sgld"}]}).make_target()
+    packed = description.of_target(target, with_draws=False)["params"]
+    normals = packed["normals"]
+
+    def restored(seed):
+        array, drawn = np.frombuffer(b64decode(packed["data"])).copy(), np.empty(normals["skipped"] + normals["n"])
+        draw_normals(np.random.Generator(np.random.SFC64(seed)), drawn)
+        signs = np.unpackbits(
+            np.frombuffer(b64decode(normals["signs"]), np.uint8), count=normals["n"], bitorder="little"
+        )
+        data = array[normals["first"] : normals["first"] + normals["n"]]
+        assert 0 < np.count_nonzero(data) < 100
+        data[:] = np.where(data == 0, np.where(signs == 1, -1.0, 1.0) * drawn[normals["skipped"] :], data)
+        return array
+
+    assert np.array_equal(restored(normals["seed"]), target.packed())
+    assert not np.array_equal(restored(normals["seed"] + 1), target.packed())
 
 
 def test_a_claim_that_is_measured_in_the_lab_says_what_is_expected():
