@@ -385,7 +385,7 @@ def test_a_race_measures_itself_and_equally():
 @pytest.mark.parametrize(
     ("lane", "target", "sentence"),
     [
-        ({"sampler": "exact"}, "quartic", "exact draws are what"),
+        ({"sampler": "exact"}, "quartic", "exact draws are their reference"),
         ({"sampler": "sgld"}, "gamma", "allowed is the target of the race"),
     ],
 )

@@ -138,7 +138,7 @@ def test_the_version_is_the_packages_own(capsys):
     [
         ("cache", [], "All 3 functions are compiled"),
         ("cache", ["f"], "1 of 3 functions are still to be compiled"),
-        ("another", ["f"], "Set SGMCMC_LAB_CACHE to a folder that can be written to"),
+        ("another", ["f"], "Set SGMCMC_LAB_CACHE to a writable folder"),
         (None, [], "3 of 3 functions are still to be compiled"),
     ],
 )

@@ -369,7 +369,7 @@ def test_what_minibatches_add_to_the_noise_is_not_predicted(key):
         page.compute()
         return " ".join(page.why())
 
-    words = "the gradient's noise is added to D" if key == "place" else "The noise of a minibatch goes by θ"
+    words = "the gradient's noise is added to D" if key == "place" else "The noise of a minibatch depends on θ"
     for gradient in ("minibatch", "minibatch_known"):
         assert words in said(gradient)
     for gradient in ("full", {"key": "minibatch_fisher", "params": {"batch_size": 50}}):

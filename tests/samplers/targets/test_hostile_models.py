@@ -55,7 +55,7 @@ def test_one_bound_holds_for_all_of_a_model(monkeypatch):
     assert "its expanded form is too large" in read(model) or calls_of(lambda: read(model)) < MOST_CALLS
     spent = []
     monkeypatch.setattr(posterior, "work_limit", lambda: spent.append(1) or work_limit(MAX_WORK // 10))
-    assert "target.row" in (said := read(model)) and "it grows too large" in said
+    assert "target.row" in (said := read(model)) and "its expanded form is too large" in said
     assert spent == [1]
 
 
