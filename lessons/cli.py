@@ -30,6 +30,7 @@ from sgmcmc_lab.samplers import SpecError
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.interrupts import interruptible
 from sgmcmc_lab.samplers.live.makers import maker
+from sgmcmc_lab.samplers.machine import machine
 from sgmcmc_lab.samplers.models.run import needed
 
 PASSED, FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
@@ -223,7 +224,7 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
         record.write(options.json, json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
     if options.table is not None:
         length = "reduced" if options.quick else "full"
-        when = record.in_words(record.conditions(record.machine()))
+        when = record.in_words(record.conditions(machine()))
         record.put(options.table, f"Measured at {length} length on {when}.\n\n{table(report)}")
     return FAILED if failed else PASSED
 

@@ -1,11 +1,8 @@
 """Measured figures in files: the conditions of a measurement, and text that a command writes between two lines."""
 
-import importlib.util
 import os
-import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +13,8 @@ BEGIN, END = "<!-- begin: written by a command -->", "<!-- end: written by a com
 """A command writes between these lines of a file; the rest of the file is kept."""
 
 
-def machine() -> dict[str, Any]:
-    """The conditions of the figures."""
-    packages = ("numba", "numpy", "scipy", "blackjax", "jax", "lda", "mici", "tomotopy")
-    return {
-        "platform": platform.platform(),
-        "processor": _processor(),
-        "cpu_count": os.cpu_count(),
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages if importlib.util.find_spec(name)},
-    }
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
-
-
 def conditions(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a record that say when and where it was measured; of :func:`machine`."""
+    """The fields of a record that say when and where it was measured; of :func:`samplers.machine.machine`."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{machine['cpu_count']} cores, {machine['processor']}",

@@ -22,6 +22,7 @@ from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.diagnostics import agreement, ks
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.lanes import samplers_of
+from sgmcmc_lab.samplers.machine import machine
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS as TABLES
@@ -172,7 +173,7 @@ def main() -> int:
         for name, one in zip(chosen, pool.map(see, chosen.values(), chunksize=4), strict=True):
             found[name] = one
             print(f"{one.ks:6.3f} {one.steps:7,}  {name}  {one.said}", flush=True)
-    when = record.in_words(record.conditions(record.machine()))
+    when = record.in_words(record.conditions(machine()))
     if not given.page:
         KEPT.write_text(json.dumps({"measured": when, "pages": found}, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")  # fmt: skip
         record.put(README, table(found, when))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sgmcmc_lab.lessons.record import machine
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.machine import machine
 from tests.benchmarks.kernels import (
     PeerRate,
     SamplerRate,

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from sgmcmc_lab.lessons.record import check, conditions, machine
+from sgmcmc_lab.lessons.record import check, conditions
 from sgmcmc_lab.samplers.interrupts import interruptible
+from sgmcmc_lab.samplers.machine import machine
 from sgmcmc_lab.samplers.parameters import SpecError
 from tests import benchmarks
 from tests.benchmarks import classroom, closed, fairness, live, page, record, start, students
