@@ -158,7 +158,8 @@ def test_a_step_on_a_phone_has_its_first_picture_above_its_text(phone, server, s
     lesson = phone.locator(".lesson").first
     wait_until(lambda: lesson.evaluate("(one) => one.scrollHeight > one.clientHeight"), "a text that is higher")
     wait_until(lambda: phone.evaluate(CUT) == [], "texts that are whole")
-    # The page comes to rest when its formulas are there.
+    # Before that a message above the views says what is compiled or computed.
+    lab.until(lambda: lab.steps() == 0, "a step at rest")
     wait_until(lambda: below(lab, lesson), "the first picture, whole")
 
 
