@@ -125,7 +125,8 @@ def in_plain_python():
 
     jit.prepare, run.functions = (lambda *args: None), (lambda method: [])
     # The loans are the compiler's; here an array stays one.
-    kernels.recipe.borrowed, kernels.recipe.keep_alive = (lambda array: array), (lambda arrays: None)
+    for module in (kernels.recipe, kernels.leapfrog, kernels.chmc, kernels.rmhmc):
+        module.borrowed, module.keep_alive = (lambda array: array), (lambda arrays: None)
     # These are infinite or NaN where Python's own raise an error.
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("samplers."):

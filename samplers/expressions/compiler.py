@@ -14,13 +14,14 @@ import logging
 import re
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from weakref import ReferenceType, ref
 
 import llvmlite.binding as llvm
+import numpy as np
 from numba import cfunc, types
 
 from sgmcmc_lab.samplers.expressions import special
@@ -37,8 +38,6 @@ MAX_WAITING = 64
 """Tiers that wait for the compiler; where there are more the first one stays with the machine."""
 RECENT = 16
 """Modules whose code is kept though nothing may use it."""
-LARGEST_ADDRESS = 2**53
-"""Below this a float64 holds a whole number."""
 
 SPECIAL = {
     LAB + "lgamma": special.log_gamma, LAB + "digamma": special.digamma,
@@ -118,6 +117,11 @@ class Code:
         self.addresses = {loop.name: self._engine.get_function_address(loop.name) for loop in loops}
         """The address of each function."""
 
+    def put_addresses(self, params: Array, loops: Mapping[int, Loop]) -> None:
+        """Write the addresses into packed parameters, at these indices, as integers of 64 bits."""
+        for index, loop in loops.items():
+            params.view(np.int64)[index] = self.addresses[loop.name]
+
 
 _RECENT: OrderedDict[str, Code] = OrderedDict()
 
@@ -162,8 +166,7 @@ class Tier:
                 if found is not None:
                     code, loops = found
                     self.codes.append(code)
-                    for index, loop in loops.items():
-                        params[index] = code.addresses[loop.name]
+                    code.put_addresses(params, loops)
             self._ready = None
 
     def compile(self) -> None:
@@ -173,9 +176,7 @@ class Tier:
             loops = formulas()
             ready.append(None)
             if loops and self.wanted and sum(loop.operations for loop in loops.values()) <= MAX_OPERATIONS:
-                code = _code(list(loops.values()))
-                if max(code.addresses.values()) < LARGEST_ADDRESS:
-                    ready[-1] = code, loops
+                ready[-1] = _code(list(loops.values())), loops
         self._ready = ready
 
 

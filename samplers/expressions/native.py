@@ -7,9 +7,9 @@ function that the machine calls, never one that LLVM knows and might replace. Co
 LLVM makes vector instructions of the loop where there is nothing but arithmetic in it.
 
 :func:`samplers.expressions.inspection.inspect` reads the text before it is compiled, and
-:mod:`samplers.expressions.compiler` compiles it beside the run. Kernels reach the code by its address, a number among
-their packed parameters, 0 until there is one: nothing of theirs is compiled again, and as both tiers draw the
-same, neither a spec nor a trace says which of them ran.
+:mod:`samplers.expressions.compiler` compiles it beside the run. Kernels reach the code by its address, an integer in a
+slot of their packed parameters, 0 until there is one: nothing of theirs is compiled again, and as both tiers
+draw the same, neither a spec nor a trace says which of them ran.
 """
 
 import math

@@ -7,7 +7,7 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.metropolis import accepts
+from sgmcmc_lab.samplers.kernels.metropolis import accept
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import FULL
 
@@ -22,7 +22,7 @@ def _log_one_plus_exp(x):
 def advance(rng, state, model, source, params, out, n, info):
     scale, theta, grad = params[0], state.position, info.gradient
     n_chains, dim = theta.shape
-    proposal, slope = np.empty_like(theta), np.empty_like(theta)
+    before, slope = np.empty_like(theta), np.empty_like(theta)
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     model.potential(theta, energy, model.params)
     model.gradient(theta, grad, model.params)
@@ -31,17 +31,16 @@ def advance(rng, state, model, source, params, out, n, info):
             for i in range(dim):
                 z = scale * rng.standard_normal()
                 kept = rng.random() < exp(-_log_one_plus_exp(z * grad[c, i]))
-                proposal[c, i] = theta[c, i] + (z if kept else -z)
-        model.potential(proposal, proposed, model.params)
-        model.gradient(proposal, slope, model.params)
+                before[c, i] = theta[c, i]
+                theta[c, i] += z if kept else -z
+        model.potential(theta, proposed, model.params)
+        model.gradient(theta, slope, model.params)
         for c in range(n_chains):
             ratio = energy[c] - proposed[c]
             for i in range(dim):
-                moved = proposal[c, i] - theta[c, i]
+                moved = theta[c, i] - before[c, i]
                 ratio += _log_one_plus_exp(moved * grad[c, i]) - _log_one_plus_exp(-moved * slope[c, i])
-            if accepts(rng, ratio, proposed[c]):
-                info.counts[jit.ACCEPTED] += 1
-                theta[c] = proposal[c]
+            if accept(rng, c, theta, before, ratio, proposed[c], info.counts, False):
                 grad[c] = slope[c]
                 energy[c] = proposed[c]
             for i in range(dim):

@@ -6,8 +6,10 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels.gmc import GMC, energy_of, half_kick
-from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accepts
+from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
+from sgmcmc_lab.samplers.kernels.gmc import GMC, tangent_kick
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, hamiltonian, leapfrog, lent
+from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.manifolds import Sphere
 from sgmcmc_lab.samplers.parameters import Real
 
@@ -31,44 +33,52 @@ def _constrained(x, v, c, time):
     return True
 
 
+@jit.inlined
+def _begin(model, x, v, grad, step_size, more):
+    """v ← Λ(v − (ε/2)∇U), then a step along v − λx that ends on the sphere, where there is one."""
+    first, solved, _ = more
+    first[:] = v
+    tangent_kick(model, x, v, grad, step_size, ())
+    for c in range(x.shape[0]):
+        solved[c] = _constrained(x, v, c, step_size)
+
+
+@jit.inlined
+def _end(model, x, v, grad, step_size, more):
+    """v ← Λ(v − (ε/2)∇U), or the first v turned around where there was no step."""
+    first, solved, turned = more
+    tangent_kick(model, x, v, grad, step_size, ())
+    for c in range(x.shape[0]):
+        if not solved[c]:
+            turned[c] = True
+            for i in range(x.shape[1]):
+                v[c, i] = -first[c, i]
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
+    model = lent(model)
+    step_size, n_leapfrog, sure = params[0], int(params[1]), params[2] == 0
+    potential, target_params = model.potential, model.params
     x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
-    before, first = np.empty_like(x), np.empty_like(x)
+    before, first, each = np.empty_like(x), np.empty_like(x), np.empty((0, dim))
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     solved, turned = np.empty(n_chains, np.bool_), np.empty(n_chains, np.bool_)
+    more = borrowed(first), borrowed(solved), borrowed(turned)
     for t in range(n):
-        for c in range(n_chains):
-            turned[c] = False
-            for i in range(dim):
-                before[c, i] = x[c, i]
-                v[c, i] = rng.standard_normal()
+        turned[:] = False
+        draw_momenta(rng, x, v, before)
         model.project(x, v, model.shape)
-        energy_of(model, x, v, energy)
-        model.gradient(x, grad, model.params)
-        for _ in range(n_leapfrog):
-            first[:] = v
-            half_kick(model, x, v, grad, step_size / 2)
-            for c in range(n_chains):
-                solved[c] = _constrained(x, v, c, step_size)
-            model.gradient(x, grad, model.params)
-            half_kick(model, x, v, grad, step_size / 2)
-            for c in range(n_chains):
-                if not solved[c]:
-                    turned[c] = True
-                    for i in range(dim):
-                        v[c, i] = -first[c, i]
-        energy_of(model, x, v, proposed)
+        hamiltonian(potential, target_params, x, v, energy)
+        leapfrog(_begin, _end, more, rng, state, model, source, each, grad, step_size, n_leapfrog)
+        hamiltonian(potential, target_params, x, v, proposed)
         for c in range(n_chains):
             info.counts[jit.TURNED] += turned[c]
-            if not accept or accepts(rng, energy[c] - proposed[c], proposed[c]):
-                info.counts[jit.ACCEPTED] += 1
-            else:
-                x[c] = before[c]
+            accept(rng, c, x, before, energy[c] - proposed[c], proposed[c], info.counts, sure)
             for i in range(dim):
                 out[t, c, i] = x[c, i]
+    keep_alive((first, solved, turned))
 
 
 class CHMC(GMC):

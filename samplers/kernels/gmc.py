@@ -5,56 +5,44 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accepts
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, half_kick, hamiltonian, leapfrog, lent
+from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.requirements import FULL
 from sgmcmc_lab.samplers.targets.base import MANIFOLD
 
 
-@jit.helper
-def energy_of(model, x, v, out):
-    """H = U(x) + ‖v‖²/2 of every chain."""
-    model.potential(x, out, model.params)
-    for c in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            out[c] += v[c, i] ** 2 / 2
-
-
-@jit.helper
-def half_kick(model, x, v, grad, time):
-    """v ← Λ(v − time·∇U)."""
-    for c in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            v[c, i] -= time * grad[c, i]
+@jit.inlined
+def tangent_kick(model, x, v, grad, step_size, _):
+    """v ← Λ(v − (ε/2)∇U)."""
+    half_kick(v, grad, step_size)
     model.project(x, v, model.shape)
+
+
+@jit.inlined
+def _begin(model, x, v, grad, step_size, _):
+    """v ← Λ(v − (ε/2)∇U), then both along their geodesics for the time ε."""
+    tangent_kick(model, x, v, grad, step_size, ())
+    model.flow(x, v, step_size, model.shape)
 
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
+    model = lent(model)
+    step_size, n_leapfrog, sure = params[0], int(params[1]), params[2] == 0
+    potential, target_params = model.potential, model.params
     x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
-    before = np.empty_like(x)
+    before, each = np.empty_like(x), np.empty((0, dim))
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     for t in range(n):
-        for c in range(n_chains):
-            for i in range(dim):
-                before[c, i] = x[c, i]
-                v[c, i] = rng.standard_normal()
+        draw_momenta(rng, x, v, before)
         model.project(x, v, model.shape)
-        energy_of(model, x, v, energy)
-        model.gradient(x, grad, model.params)
-        for _ in range(n_leapfrog):
-            half_kick(model, x, v, grad, step_size / 2)
-            model.flow(x, v, step_size, model.shape)
-            model.gradient(x, grad, model.params)
-            half_kick(model, x, v, grad, step_size / 2)
-        energy_of(model, x, v, proposed)
+        hamiltonian(potential, target_params, x, v, energy)
+        leapfrog(_begin, tangent_kick, (), rng, state, model, source, each, grad, step_size, n_leapfrog)
+        hamiltonian(potential, target_params, x, v, proposed)
         for c in range(n_chains):
-            if not accept or accepts(rng, energy[c] - proposed[c], proposed[c]):
-                info.counts[jit.ACCEPTED] += 1
-            else:
-                x[c] = before[c]
+            accept(rng, c, x, before, energy[c] - proposed[c], proposed[c], info.counts, sure)
             for i in range(dim):
                 out[t, c, i] = x[c, i]
 

@@ -1,67 +1,47 @@
 """Hamiltonian Monte Carlo with the leapfrog, with and without the accept step."""
 
-from math import sqrt
-
 import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_gradients
-from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accepts
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, half_kick, hamiltonian, leapfrog, lent
+from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
 
 
-@jit.helper
-def _energy(potential, target_params, theta, r, out):
-    potential(theta, out, target_params)
+@jit.inlined
+def _begin(model, theta, r, grad, step_size, _):
+    """r ← r − (ε/2)∇Ũ, θ ← θ + εr."""
     for c in range(theta.shape[0]):
         for i in range(theta.shape[1]):
-            out[c] += r[c, i] ** 2 / 2
+            r[c, i] -= step_size / 2 * grad[c, i]
+            theta[c, i] += step_size * r[c, i]
+
+
+@jit.inlined
+def _end(model, theta, r, grad, step_size, _):
+    """r ← r − (ε/2)∇Ũ."""
+    half_kick(r, grad, step_size)
 
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
-    potential, gradient, target_params = model.potential, model.gradient, model.params
+    model = lent(model)
+    step_size, n_leapfrog, sure = params[0], int(params[1]), params[2] == 0
+    potential, target_params = model.potential, model.params
     theta, r, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
-    noise_scale, each = sqrt(source.variance), np.empty((source.batch_size, dim))
-    before = np.empty_like(theta)
+    before, each = np.empty_like(theta), np.empty((source.batch_size, dim))
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     for t in range(n):
+        draw_momenta(rng, theta, r, before)
+        hamiltonian(potential, target_params, theta, r, energy)
+        leapfrog(_begin, _end, (), rng, state, model, source, each, grad, step_size, n_leapfrog)
+        hamiltonian(potential, target_params, theta, r, proposed)
         for c in range(n_chains):
-            for i in range(dim):
-                before[c, i] = theta[c, i]
-                r[c, i] = rng.standard_normal()
-        _energy(potential, target_params, theta, r, energy)
-        if source.batch_size == 0:
-            gradient(theta, grad, target_params)
-            if noise_scale > 0:
-                add_noise(rng, grad, noise_scale)
-        else:
-            batch_gradients(rng, state, model, source, each, grad)
-        for _ in range(n_leapfrog):
-            for c in range(n_chains):
-                for i in range(dim):
-                    r[c, i] -= step_size / 2 * grad[c, i]
-                    theta[c, i] += step_size * r[c, i]
-            if source.batch_size == 0:
-                gradient(theta, grad, target_params)
-                if noise_scale > 0:
-                    add_noise(rng, grad, noise_scale)
-            else:
-                batch_gradients(rng, state, model, source, each, grad)
-            for c in range(n_chains):
-                for i in range(dim):
-                    r[c, i] -= step_size / 2 * grad[c, i]
-        _energy(potential, target_params, theta, r, proposed)
-        for c in range(n_chains):
-            if not accept or accepts(rng, energy[c] - proposed[c], proposed[c]):
-                info.counts[jit.ACCEPTED] += 1
-            else:
-                theta[c] = before[c]
+            accept(rng, c, theta, before, energy[c] - proposed[c], proposed[c], info.counts, sure)
             for i in range(dim):
                 out[t, c, i] = theta[c, i]
 

@@ -7,7 +7,7 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.metropolis import accepts
+from sgmcmc_lab.samplers.kernels.metropolis import accept
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import FULL
 
@@ -17,25 +17,25 @@ def advance(rng, state, model, source, params, out, n, info):
     step_size, theta, grad = params[0], state.position, info.gradient
     n_chains, dim = theta.shape
     scale = sqrt(2 * step_size)
-    proposal, slope = np.empty_like(theta), np.empty_like(theta)
+    before, slope = np.empty_like(theta), np.empty_like(theta)
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     model.potential(theta, energy, model.params)
     model.gradient(theta, grad, model.params)
     for t in range(n):
         for c in range(n_chains):
             for i in range(dim):
-                proposal[c, i] = theta[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
-        model.potential(proposal, proposed, model.params)
-        model.gradient(proposal, slope, model.params)
+                before[c, i] = theta[c, i]
+                theta[c, i] = theta[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
+        model.potential(theta, proposed, model.params)
+        model.gradient(theta, slope, model.params)
         for c in range(n_chains):
             there = back = 0.0
             for i in range(dim):
-                moved = proposal[c, i] - theta[c, i]
+                moved = theta[c, i] - before[c, i]
                 there += (moved + step_size * grad[c, i]) ** 2
                 back += (moved - step_size * slope[c, i]) ** 2
-            if accepts(rng, energy[c] - proposed[c] + (there - back) / (4 * step_size), proposed[c]):
-                info.counts[jit.ACCEPTED] += 1
-                theta[c] = proposal[c]
+            ratio = energy[c] - proposed[c] + (there - back) / (4 * step_size)
+            if accept(rng, c, theta, before, ratio, proposed[c], info.counts, False):
                 grad[c] = slope[c]
                 energy[c] = proposed[c]
             for i in range(dim):

@@ -9,10 +9,16 @@ ACCEPT = r"\\&\text{accept with probability } \min\bigl(1, e^{-\Delta H}\bigr)"
 
 
 @jit.inlined
-def accepts(rng, log_ratio, energy):
-    """Whether a proposal is accepted: with probability min(1, e^log_ratio), and only where its energy is finite.
+def accept(rng, c, theta, before, log_ratio, energy, counts, sure):
+    """Keep the proposal that θ of this chain is, with probability min(1, e^log_ratio), or go back to ``before``.
 
-    A NaN ratio compares false. A proposal with U = −∞ is rejected, too: it is a point of a density's pole, which has
-    probability 0 and which no ratio would let the chain leave.
+    Returns whether it is kept. ``sure`` is without an accept step. A NaN ratio compares false. A proposal with U = −∞
+    is rejected, too: it is a point of a density's pole, which has probability 0 and which no ratio would let the chain
+    leave.
     """
-    return rng.random() < exp(log_ratio) and abs(energy) < inf
+    accepted = sure or (rng.random() < exp(log_ratio) and abs(energy) < inf)
+    if accepted:
+        counts[jit.ACCEPTED] += 1
+    else:
+        theta[c] = before[c]
+    return accepted

@@ -26,6 +26,17 @@ def _turned(x, r, first, last):
     return at_first < 0 or at_last < 0
 
 
+@jit.inlined
+def _half_turned(leaves, leaf_r, k, side):
+    """Whether a subtree of the new half that ends with leaf k has turned back."""
+    turned, size = False, 2
+    while not turned and (k + 1) % size == 0:
+        first, last = (k + 1 - size, k) if side == 1 else (k, k + 1 - size)
+        turned = _turned(leaves, leaf_r, first, last)
+        size *= 2
+    return turned
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     step_size, max_depth = params[0], int(params[1])
@@ -42,11 +53,10 @@ def advance(rng, state, model, source, params, out, n, info):
             model.potential(theta[c : c + 1], energy, model.params)
             start = energy[0]
             for i in range(dim):
-                momentum = rng.standard_normal()
-                start += momentum * momentum / 2
-                ends[0, i] = ends[1, i] = theta[c, i]
-                end_r[0, i] = end_r[1, i] = momentum
-                end_grad[0, i] = end_grad[1, i] = grad[c, i]
+                r[0, i] = rng.standard_normal()
+                start += r[0, i] * r[0, i] / 2
+            for side in range(2):
+                ends[side], end_r[side], end_grad[side] = theta[c], r[0], grad[c]
             # Weights e^{H₀ − H} by their logs, for H may be far below the H₀ of a start in a tail.
             log_weight, moved = 0.0, False
             for depth in range(max_depth):
@@ -74,12 +84,8 @@ def advance(rng, state, model, source, params, out, n, info):
                     # Of the first leaf the share is 1.
                     if rng.random() < exp(-above - log_new):
                         picked[:], picked_grad[:] = x[0], slope[0]
-                    size = 2
-                    while (k + 1) % size == 0:
-                        first, last = (k + 1 - size, k) if side == 1 else (k, k + 1 - size)
-                        sound = sound and not _turned(leaves, leaf_r, first, last)
-                        size *= 2
-                    if not sound:
+                    if _half_turned(leaves, leaf_r, k, side):
+                        sound = False
                         break
                 if not sound:
                     break

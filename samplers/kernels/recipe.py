@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from math import expm1, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
@@ -22,17 +23,86 @@ from sgmcmc_lab.samplers.recipe.recipe import ENERGY, KINDS, MAX_DIM, MAX_REFRES
 from sgmcmc_lab.samplers.requirements import REDRAWN, STOCHASTIC
 from sgmcmc_lab.samplers.targets.base import LINE, POSITIVE, Array, ByTarget, Target
 
-# Indices in the packed parameters.
-_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH, _ENERGY = range(8)
-_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _PROGRAM_4, _WORK = range(8, 13)
-_NATIVE_FIRST, _NATIVE_REST, _NATIVE_BATCH, _NATIVE_STEP, _NATIVE_AGAIN = range(13, 18)
-_HEADER = 18
-"""The header is followed by the numbers of the coordinates that noise is injected into."""
+
+class Header(NamedTuple):
+    """The first of the packed parameters, a slot of 64 bits each, in this order.
+
+    Slots of floats come first. The others are integers: counts, flags, indices of packed parameters, and addresses of
+    native code, which are 0 until the code is there. The coordinates that noise is injected into follow, as integers.
+    """
+
+    step_size: Any
+    redrawn: Any
+    """The probability that a step begins with a new momentum."""
+    reflected: Any
+    """Whether chains are reflected at 0."""
+    n_first: Any
+    """How many coordinates move before the gradient is taken."""
+    n_noisy: Any
+    """How many coordinates noise is injected into."""
+    fixed: Any
+    """Whether the noise is the same wherever the chain is."""
+    unbalanced: Any
+    """Whether B̂ asks to take noise away where none is injected."""
+    of_energy: Any
+    """Whether the programs read the values or the slopes of a compiled U."""
+    first_program: Any
+    rest_program: Any
+    noise_program: Any
+    batch_program: Any
+    work: Any
+    """The stack machine's memory."""
+    first_code: Any = 0
+    rest_code: Any = 0
+    batch_code: Any = 0
+    step_code: Any = 0
+    """A whole step."""
+    again_code: Any = 0
+    """A whole step, and what the next one moves first."""
+
+
+_SLOT = Header(*range(len(Header._fields)))
+_FLOATS = 2
+"""How many slots of the header are floats."""
 # Numbers that all chains share: ε, B̂ and the rows of the factor of a noise that is the same everywhere.
 _EPSILON, _B, _FACTOR = range(3)
 
 
 EULER, SEMI_IMPLICIT = "euler", "semi_implicit"
+
+
+class Arrays(NamedTuple):
+    """The chains, and the memory of one step."""
+
+    theta: Any
+    other: Any
+    """The momenta and thermostats."""
+    grad: Any
+    side: Any
+    """The inputs V, U and ∇U of each chain."""
+    kicks: Any
+    """The noise of each chain, or its normals."""
+    shared: Any
+    factor: Any
+    """The Cholesky factor of a covariance of the noise."""
+    heights: Any
+    """U of all data."""
+    exact: Any
+    """∇U of all data."""
+    each: Any
+    """The gradients of the data of a minibatch."""
+    made: Any
+    """The outputs of a program at each chain."""
+
+
+@jit.inlined
+def _header(params):
+    """The header, by name."""
+    slots = params.view(np.int64)
+    return Header(
+        params[0], params[1], slots[2] != 0, slots[3], slots[4], slots[5] != 0, slots[6] != 0, slots[7] != 0, slots[8],
+        slots[9], slots[10], slots[11], slots[12], slots[13], slots[14], slots[15], slots[16], slots[17],
+    )  # fmt: skip
 
 
 @jit.inlined
@@ -162,20 +232,164 @@ def _shape_noise(kicks, made, step_size, factor):
 
 
 @jit.helper
-def _measure(model, theta, heights, exact, side, at):
-    """Leave U and ∇U of all data in ``side``, from column ``at`` on."""
+def _measure(model, theta, heights, exact, side):
+    """Leave U and ∇U of all data in ``side``, behind V."""
+    n_chains, dim = theta.shape
+    at = dim * (dim + 1) // 2
     model.potential(theta, heights, model.params)
     model.gradient(theta, exact, model.params)
-    for c in range(theta.shape[0]):
+    for c in range(n_chains):
         side[c, at] = heights[c]
-        for i in range(theta.shape[1]):
+        for i in range(dim):
             side[c, at + 1 + i] = exact[c, i]
+
+
+@jit.inlined
+def _run(code, program, work, arrays, inputs):
+    """Leave a program's outputs at every chain in ``made``."""
+    theta, other, grad = arrays.theta, arrays.other, arrays.grad
+    _evaluate(code, program, work, arrays.shared, theta, other, grad, arrays.side, inputs, arrays.made)
+
+
+@jit.inlined
+def _fix_noise(params, head, arrays, inputs):
+    """Leave the factor of a noise that is the same everywhere in ``factor``; whether a pivot was clipped to zero."""
+    theta, other, grad = arrays.theta[:1], arrays.other[:1], arrays.grad[:1]
+    work = params[head.work :]
+    _evaluate(
+        0, params[head.noise_program :], work, arrays.shared, theta, other, grad, arrays.side, inputs, arrays.made
+    )
+    return _factorise(arrays.made[0], head.step_size, arrays.factor)
+
+
+@jit.inlined
+def _move_first(model, params, head, arrays, inputs):
+    """θ ← θ + ε f̃(z) of the semi-implicit scheme."""
+    if head.of_energy:
+        _measure(model, arrays.theta, arrays.heights, arrays.exact, arrays.side)
+    _run(head.first_code, params[head.first_program :], params[head.work :], arrays, inputs)
+    for c in range(arrays.theta.shape[0]):
+        for i in range(head.n_first):
+            arrays.theta[c, i] += head.step_size * arrays.made[c, i]
+
+
+@jit.inlined
+def _borrow(arrays):
+    """The arrays without their owner, the caller."""
+    return Arrays(
+        borrowed(arrays.theta), borrowed(arrays.other), borrowed(arrays.grad), borrowed(arrays.side),
+        borrowed(arrays.kicks), borrowed(arrays.shared), borrowed(arrays.factor), borrowed(arrays.heights),
+        borrowed(arrays.exact), borrowed(arrays.each), borrowed(arrays.made),
+    )  # fmt: skip
+
+
+@jit.inlined
+def _redraw(rng, redrawn, theta, other):
+    """Draw the momenta afresh, each chain's with that probability; no random numbers are spent where it is 0."""
+    for c in range(theta.shape[0] if redrawn > 0 else 0):
+        if rng.random() < redrawn:
+            for i in range(theta.shape[1]):
+                other[c, i] = rng.standard_normal()
+
+
+@jit.inlined
+def _estimate(rng, source):
+    """The variance of the mean of n draws, estimated from the n draws: B̂ (n − 1)/V is χ² with n − 1 degrees."""
+    freedom = source.sample_size - 1
+    return source.correction * 2 * rng.standard_gamma(freedom / 2) / freedom
+
+
+@jit.helper
+def _native_steps(rng, model, source, params, head, arrays, draws, n):
+    """Steps with a native code for all that follows the gradient; how many were clipped."""
+    # A loop with little in it: then the processor is at the next step's normals while it waits for this gradient.
+    params, arrays, draws = borrowed(params), _borrow(arrays), borrowed(draws)
+    theta, grad, normals = arrays.theta, arrays.grad, arrays.kicks.reshape(-1)
+    gradient, target_params, noise_scale = model.gradient, borrowed(model.params), sqrt(source.variance)
+    clipped = n * theta.shape[0] * _fix_noise(params, head, arrays, 0)
+    _share(arrays.factor, arrays.shared)
+    if head.n_first > 0:
+        _move_first(model, params, head, arrays, 0)
+    for t in range(n):
+        gradient(theta, grad, target_params)
+        if noise_scale > 0:
+            add_noise(rng, grad, noise_scale)
+        for k in range(normals.size):
+            normals[k] = rng.standard_normal()
+        code = head.again_code if head.n_first > 0 and t + 1 < n else head.step_code
+        call(code, (arrays.shared, theta, arrays.other, grad, arrays.kicks, draws), t * theta.size, theta.shape[0])
+    if head.unbalanced and source.correction > 0:
+        clipped += n * theta.shape[0]
+    return clipped
+
+
+@jit.helper
+def _steps(rng, state, model, source, params, head, arrays, draws, n):
+    """Steps program by program; how many were clipped."""
+    params, arrays, draws = borrowed(params), _borrow(arrays), borrowed(draws)
+    theta, other, grad, side, kicks = arrays.theta, arrays.other, arrays.grad, arrays.side, arrays.kicks
+    shared, factor, made = arrays.shared, arrays.factor, arrays.made
+    (n_chains, dim), n_state = theta.shape, theta.shape[1] + other.shape[1]
+    rest_program, batch_program = params[head.rest_program :], params[head.batch_program :]
+    work, noisy, normals = params[head.work :], params.view(np.int64)[len(_SLOT) :], kicks.reshape(-1)
+    batches, estimated = source.batch_size > 0, source.sample_size > 1
+    inputs = side.shape[1] if batches or head.of_energy else 0
+    noise_scale, target_params = sqrt(source.variance), borrowed(model.params)
+    clipped, bad = 0, False
+    for t in range(n):
+        _redraw(rng, head.redrawn, theta, other)
+        if head.n_first > 0:
+            _move_first(model, params, head, arrays, inputs)
+        # Entries with a compiled U need its value, and Γ its slopes, of all data whatever the gradient is.
+        if head.of_energy:
+            _measure(model, theta, arrays.heights, arrays.exact, side)
+        if batches:
+            _take_batches(rng, state, model, source, arrays.each, grad, side, kicks)
+        else:
+            model.gradient(theta, grad, target_params)
+            if noise_scale > 0:
+                add_noise(rng, grad, noise_scale)
+        if estimated:
+            shared[_B] = _estimate(rng, source)
+        if head.unbalanced and (shared[_B] > 0 or source.estimated):
+            clipped += n_chains
+        if batches:
+            _run(head.batch_code, batch_program, work, arrays, inputs)
+            clipped += _shape_noise(kicks, made, head.step_size, factor)
+        else:
+            if head.fixed and (t == 0 or estimated):
+                bad = _fix_noise(params, head, arrays, inputs)
+            for k in range(normals.size):
+                normals[k] = rng.standard_normal()
+        _run(head.rest_code, rest_program, work, arrays, inputs)
+        for c in range(n_chains):
+            # The noise first: the next gradient waits for what the drift adds.
+            if batches:
+                for k in range(head.n_noisy):
+                    _add(theta, other, c, noisy[k], kicks[c, k])
+            else:
+                if not head.fixed:
+                    bad = _factorise(made[c, n_state - head.n_first :], head.step_size, factor)
+                clipped += bad
+                for k in range(head.n_noisy):
+                    for j in range(k + 1):
+                        _add(theta, other, c, noisy[k], factor[k, j] * kicks[c, j])
+            for k in range(head.n_first, n_state):
+                _add(theta, other, c, k, head.step_size * made[c, k - head.n_first])
+            for i in range(dim):
+                if head.reflected and theta[c, i] < 0:
+                    theta[c, i] *= -1
+                    # A momentum that carried the chain out carries it back in.
+                    if n_state >= 2 * dim:
+                        other[c, i] *= -1
+                draws[t, c, i] = theta[c, i]
+    return clipped
 
 
 @jit.start
 def start(rng, position, auxiliary, model, params):
     """A momentum that is redrawn starts with its distribution; others start at 0, a thermostat at its mean."""
-    if params[_REFRESH] > 0:
+    if params[_SLOT.redrawn] > 0:
         for c in range(position.shape[0]):
             for i in range(position.shape[1]):
                 auxiliary[c, i] = rng.standard_normal()
@@ -183,123 +397,21 @@ def start(rng, position, auxiliary, model, params):
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    step_size, reflect, n_first = params[_STEP], params[_REFLECT] > 0, int(params[_FIRST])
-    n_noisy, fixed, redrawn = int(params[_NOISY]), params[_FIXED] > 0, params[_REFRESH]
-    params, target_params = borrowed(params), borrowed(model.params)
-    first_program, rest_program = params[int(params[_PROGRAM_1]) :], params[int(params[_PROGRAM_2]) :]
-    noise_program, batch_program = params[int(params[_PROGRAM_3]) :], params[int(params[_PROGRAM_4]) :]
-    work = params[int(params[_WORK]) :]
-    native_first, native_rest = int(params[_NATIVE_FIRST]), int(params[_NATIVE_REST])
-    native_batch = int(params[_NATIVE_BATCH])
-    native_step, native_again = int(params[_NATIVE_STEP]), int(params[_NATIVE_AGAIN])
-    theta, other, grad = borrowed(state.position), borrowed(state.momentum), borrowed(info.gradient)
-    draws = borrowed(out)
-    n_chains, dim = theta.shape
-    n_state = dim + other.shape[1]
-    # Beside each chain are the inputs V, U and ∇U.
-    energy = dim * (dim + 1) // 2
-    beside, triangle = energy + 1 + dim, n_noisy * (n_noisy + 1) // 2
-    owners = (
-        np.zeros((n_chains, beside)), np.zeros((n_chains, n_noisy)), np.zeros(_FACTOR + triangle),
-        np.zeros((n_noisy, n_noisy)), np.empty(n_chains), np.empty((n_chains, dim)), np.empty((source.batch_size, dim)),
-        np.zeros((n_chains, n_state - n_first + max(n_first, triangle))),
+    head = _header(params)
+    n_chains, dim = state.position.shape
+    n_noisy, n_rest = head.n_noisy, dim + state.momentum.shape[1] - head.n_first
+    triangle = n_noisy * (n_noisy + 1) // 2
+    arrays = Arrays(
+        state.position, state.momentum, info.gradient, np.zeros((n_chains, dim * (dim + 1) // 2 + 1 + dim)),
+        np.zeros((n_chains, n_noisy)), np.zeros(_FACTOR + triangle), np.zeros((n_noisy, n_noisy)), np.empty(n_chains),
+        np.empty((n_chains, dim)), np.empty((source.batch_size, dim)), np.zeros((n_chains, n_rest + max(head.n_first, triangle))),
     )  # fmt: skip
-    side, kicks, shared, factor = borrowed(owners[0]), borrowed(owners[1]), borrowed(owners[2]), borrowed(owners[3])
-    heights, exact, each, made = borrowed(owners[4]), borrowed(owners[5]), borrowed(owners[6]), borrowed(owners[7])
-    noisy, normals = params[_HEADER : _HEADER + n_noisy], kicks.reshape(-1)
-    # Entries with a compiled U need its value, and Γ its slopes, of all data whatever the gradient is.
-    needs_energy = params[_ENERGY] > 0
-    batches = source.batch_size > 0
-    inputs = beside if batches or needs_energy else 0
-    noise_scale = sqrt(source.variance)
-    estimated = source.sample_size > 1
-    shared[_EPSILON], shared[_B] = step_size, source.correction
-    clipped = 0
-    bad = False
-    if native_step != 0:
-        # A loop with little in it: then the processor is at the next step's normals while it waits for this gradient.
-        _evaluate(0, noise_program, work, shared, theta[:1], other[:1], grad[:1], side, inputs, made)
-        clipped = n * n_chains * _factorise(made[0], step_size, factor)
-        _share(factor, shared)
-        if n_first > 0:
-            _evaluate(native_first, first_program, work, shared, theta, other, grad, side, inputs, made)
-            for c in range(n_chains):
-                for i in range(n_first):
-                    theta[c, i] += step_size * made[c, i]
-        gradient = model.gradient
-        for t in range(n):
-            gradient(theta, grad, target_params)
-            if noise_scale > 0:
-                add_noise(rng, grad, noise_scale)
-            for k in range(normals.size):
-                normals[k] = rng.standard_normal()
-            code = native_again if n_first > 0 and t + 1 < n else native_step
-            call(code, (shared, theta, other, grad, kicks, draws), t * n_chains * dim, n_chains)
-        if params[_UNBALANCED] > 0 and source.correction > 0:
-            clipped += n * n_chains
-        info.counts[jit.CLIPPED] += clipped
-        keep_alive(owners)
-        return
-    for t in range(n):
-        if redrawn > 0:
-            for c in range(n_chains):
-                if rng.random() < redrawn:
-                    for i in range(dim):
-                        other[c, i] = rng.standard_normal()
-        if n_first > 0:
-            if needs_energy:
-                _measure(model, theta, heights, exact, side, energy)
-            _evaluate(native_first, first_program, work, shared, theta, other, grad, side, inputs, made)
-            for c in range(n_chains):
-                for i in range(n_first):
-                    theta[c, i] += step_size * made[c, i]
-        if needs_energy:
-            _measure(model, theta, heights, exact, side, energy)
-        if batches:
-            _take_batches(rng, state, model, source, each, grad, side, kicks)
-        else:
-            model.gradient(theta, grad, target_params)
-            if noise_scale > 0:
-                add_noise(rng, grad, noise_scale)
-        if estimated:
-            # The variance of the mean of n draws, estimated from the n draws: B̂ (n − 1)/V is χ² with n − 1 degrees.
-            freedom = source.sample_size - 1
-            shared[_B] = source.correction * 2 * rng.standard_gamma(freedom / 2) / freedom
-        if params[_UNBALANCED] > 0 and (shared[_B] > 0 or source.estimated):
-            clipped += n_chains
-        if batches:
-            _evaluate(native_batch, batch_program, work, shared, theta, other, grad, side, inputs, made)
-            clipped += _shape_noise(kicks, made, step_size, factor)
-        else:
-            if fixed and (t == 0 or estimated):
-                _evaluate(0, noise_program, work, shared, theta[:1], other[:1], grad[:1], side, inputs, made)
-                bad = _factorise(made[0], step_size, factor)
-            for k in range(normals.size):
-                normals[k] = rng.standard_normal()
-        _evaluate(native_rest, rest_program, work, shared, theta, other, grad, side, inputs, made)
-        for c in range(n_chains):
-            # The noise first: the next gradient waits for what the drift adds.
-            if batches:
-                for k in range(n_noisy):
-                    _add(theta, other, c, int(noisy[k]), kicks[c, k])
-            else:
-                if not fixed:
-                    bad = _factorise(made[c, n_state - n_first :], step_size, factor)
-                clipped += bad
-                for k in range(n_noisy):
-                    for j in range(k + 1):
-                        _add(theta, other, c, int(noisy[k]), factor[k, j] * kicks[c, j])
-            for k in range(n_first, n_state):
-                _add(theta, other, c, k, step_size * made[c, k - n_first])
-            for i in range(dim):
-                if reflect and theta[c, i] < 0:
-                    theta[c, i] *= -1
-                    # A momentum that carried the chain out carries it back in.
-                    if n_state >= 2 * dim:
-                        other[c, i] *= -1
-                draws[t, c, i] = theta[c, i]
-    keep_alive(owners)
-    info.counts[jit.CLIPPED] += clipped
+    arrays.shared[_EPSILON], arrays.shared[_B] = head.step_size, source.correction
+    if head.step_code != 0:
+        info.counts[jit.CLIPPED] += _native_steps(rng, model, source, params, head, arrays, out, n)
+    else:
+        info.counts[jit.CLIPPED] += _steps(rng, state, model, source, params, head, arrays, out, n)
+    keep_alive(arrays)
 
 
 class RecipeSampler(Sampler):
@@ -405,15 +517,15 @@ class RecipeSampler(Sampler):
 
     def packed(self, target: Target) -> Array:
         made = self._programs(target)
-        header = np.zeros(_HEADER)
-        header[[_STEP, _REFLECT, _FIRST, _NOISY, _FIXED, _UNBALANCED, _REFRESH, _ENERGY]] = (
-            self.step_size, target.support == POSITIVE, made.moved_first, len(made.noisy), made.fixed, made.unbalanced,
-            -expm1(-self.refresh * self.step_size) if self.layout != THETA else 0.0, made.of_energy,
-        )  # fmt: skip
         programs = (made.first, made.rest, made.noise, made.batch)
-        starts = np.cumsum([_HEADER + len(made.noisy), *map(len, programs)])
-        header[[_PROGRAM_1, _PROGRAM_2, _PROGRAM_3, _PROGRAM_4, _WORK]] = starts
-        return np.concatenate([header, made.noisy, *programs, np.zeros(workspace(*programs))])
+        starts = np.cumsum([len(_SLOT) + len(made.noisy), *map(len, programs)])
+        redrawn = -expm1(-self.refresh * self.step_size) if self.layout != THETA else 0.0
+        header = Header(
+            self.step_size, redrawn, target.support == POSITIVE, made.moved_first, len(made.noisy), made.fixed,
+            made.unbalanced, made.of_energy, *starts,
+        )  # fmt: skip
+        integers = np.array([*header[_FLOATS:], *made.noisy], dtype=np.int64)
+        return np.concatenate([header[:_FLOATS], integers.view(float), *programs, np.zeros(workspace(*programs))])
 
     def native(self, target: Target, noise: jit.Noise) -> dict[int, Loop]:
         made, layout = self._programs(target), Layout(self.layout, target.dim)
@@ -506,7 +618,7 @@ class Programs(NamedTuple):
 
     moved_first: int
     """How many coordinates move before the gradient is taken."""
-    noisy: Array
+    noisy: NDArray[np.int64]
     """The numbers of the coordinates that noise is injected into."""
     fixed: bool
     """Whether the noise is the same wherever the chain is."""
@@ -575,9 +687,18 @@ def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> P
     rest = program([*drift[moved_first:], *([] if fixed else triangle)], inputs)
     constant = program(triangle if fixed else [], inputs)
     return Programs(
-        moved_first, np.array(noisy, dtype=float), fixed, unbalanced, of_energy, first, rest, constant,
+        moved_first, np.array(noisy, dtype=np.int64), fixed, unbalanced, of_energy, first, rest, constant,
         program(of_batch, inputs),
     )  # fmt: skip
+
+
+def _input(columns_of: Sequence[tuple[str, int]], loop: Loop, k: int) -> str:
+    """Input k of a program, whose inputs are in these arrays."""
+    for array, columns in columns_of:
+        if k < columns:
+            return loop.load(array, _B if array == "shared" else k)
+        k -= columns
+    raise ValueError(k)
 
 
 def _loops(made: Programs, layout: Layout, reflect: bool, batches: bool, steady: bool) -> dict[int, Loop]:
@@ -585,19 +706,13 @@ def _loops(made: Programs, layout: Layout, reflect: bool, batches: bool, steady:
 
     Where θ moves first that step has a second form, which ends with the beginning of the next one.
     """
-    dim, n, first, noisy = layout.dim, len(layout.names), made.moved_first, [int(k) for k in made.noisy]
+    dim, n, first, noisy = layout.dim, len(layout.names), made.moved_first, made.noisy.tolist()
     triangle = [(k, j) for k in range(len(noisy)) for j in range(k + 1)]
     beside = dim * (dim + 1) // 2 + 1 + dim
     z_of = {"theta": dim, "other": n - dim, "grad": dim}
     shared = {"shared": _FACTOR + len(triangle)}
 
-    def given(loop: Loop, k: int) -> str:
-        """Input k of a program."""
-        for array, columns in (*z_of.items(), ("shared", 1), ("side", beside)):
-            if k < columns:
-                return loop.load(array, _B if array == "shared" else k)
-            k -= columns
-        raise ValueError(k)
+    given = partial(_input, [*z_of.items(), ("shared", 1), ("side", beside)])
 
     def outputs(title: str, program: Array) -> Loop:
         loop = Loop(title, {**z_of, "side": beside, "made": n - first + max(first, len(triangle))}, shared)
@@ -634,15 +749,15 @@ def _loops(made: Programs, layout: Layout, reflect: bool, batches: bool, steady:
             loop.store(*(("theta", i) if i < dim else ("other", i - dim)), z[i])
         return loop
 
-    loops = {_NATIVE_FIRST: outputs("first", made.first)} if first else {}
+    loops = {_SLOT.first_code: outputs("first", made.first)} if first else {}
     if steady:
-        loops[_NATIVE_STEP] = step("step", again=False)
+        loops[_SLOT.step_code] = step("step", again=False)
         if first:
-            loops[_NATIVE_AGAIN] = step("again", again=True)
+            loops[_SLOT.again_code] = step("again", again=True)
         return loops
     if batches:
-        loops[_NATIVE_BATCH] = outputs("batch", made.batch)
-    return {**loops, _NATIVE_REST: outputs("rest", made.rest)}
+        loops[_SLOT.batch_code] = outputs("batch", made.batch)
+    return {**loops, _SLOT.rest_code: outputs("rest", made.rest)}
 
 
 def parameters_of(recipe: Recipe) -> dict[str, Value]:

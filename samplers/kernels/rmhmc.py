@@ -6,8 +6,10 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accepts
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, leapfrog, lent
+from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.targets.base import POSITIVE
 
@@ -35,48 +37,58 @@ def _energy(model, theta, p, out):
             out[c] += (theta[c, i] * p[c, i] ** 2 - np.log(theta[c, i])) / 2
 
 
+@jit.inlined
+def _begin(model, theta, p, grad, step_size, more):
+    """The implicit half kick and drift, of chains for which both have a solution."""
+    half, end, solved, _ = more
+    for c in range(theta.shape[0]):
+        solved[c] = True
+        for i in range(theta.shape[1]):
+            half[c, i] = half_kick(p[c, i], theta[c, i], grad[c, i], step_size)
+            end[c, i] = drift(theta[c, i], half[c, i], step_size)
+            # A NaN compares false.
+            solved[c] &= end[c, i] > 0
+        if solved[c]:
+            theta[c] = end[c]
+
+
+@jit.inlined
+def _end(model, theta, p, grad, step_size, more):
+    """The explicit half kick, or p turned around where there was no solution."""
+    half, _, solved, turned = more
+    for c in range(theta.shape[0]):
+        turned[c] |= not solved[c]
+        for i in range(theta.shape[1]):
+            y = half[c, i]
+            pushed = y - step_size / 2 * (grad[c, i] - 1 / (2 * theta[c, i]) + y * y / 2)
+            p[c, i] = pushed if solved[c] else -p[c, i]
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    step_size, n_leapfrog, accept = params[0], int(params[1]), params[2] > 0
+    model = lent(model)
+    step_size, n_leapfrog, sure = params[0], int(params[1]), params[2] == 0
     theta, p, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
-    before, half, end = np.empty_like(theta), np.empty_like(theta), np.empty_like(theta)
+    before, half, end, each = np.empty_like(theta), np.empty_like(theta), np.empty_like(theta), np.empty((0, dim))
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     solved, turned = np.empty(n_chains, np.bool_), np.empty(n_chains, np.bool_)
+    more = borrowed(half), borrowed(end), borrowed(solved), borrowed(turned)
     for t in range(n):
+        turned[:] = False
+        draw_momenta(rng, theta, p, before)
         for c in range(n_chains):
-            turned[c] = False
             for i in range(dim):
-                before[c, i] = theta[c, i]
-                p[c, i] = rng.standard_normal() / sqrt(theta[c, i])
+                p[c, i] /= sqrt(theta[c, i])
         _energy(model, theta, p, energy)
-        model.gradient(theta, grad, model.params)
-        for _ in range(n_leapfrog):
-            for c in range(n_chains):
-                solved[c] = True
-                for i in range(dim):
-                    half[c, i] = half_kick(p[c, i], theta[c, i], grad[c, i], step_size)
-                    end[c, i] = drift(theta[c, i], half[c, i], step_size)
-                    # A NaN compares false.
-                    solved[c] &= end[c, i] > 0
-                if solved[c]:
-                    theta[c] = end[c]
-            model.gradient(theta, grad, model.params)
-            for c in range(n_chains):
-                turned[c] |= not solved[c]
-                for i in range(dim):
-                    y = half[c, i]
-                    pushed = y - step_size / 2 * (grad[c, i] - 1 / (2 * theta[c, i]) + y * y / 2)
-                    p[c, i] = pushed if solved[c] else -p[c, i]
+        leapfrog(_begin, _end, more, rng, state, model, source, each, grad, step_size, n_leapfrog)
         _energy(model, theta, p, proposed)
         for c in range(n_chains):
             info.counts[jit.TURNED] += turned[c]
-            if not accept or accepts(rng, energy[c] - proposed[c], proposed[c]):
-                info.counts[jit.ACCEPTED] += 1
-            else:
-                theta[c] = before[c]
+            accept(rng, c, theta, before, energy[c] - proposed[c], proposed[c], info.counts, sure)
             for i in range(dim):
                 out[t, c, i] = theta[c, i]
+    keep_alive((half, end, solved, turned))
 
 
 ENERGY = r",\\H &= U(\theta) - \tfrac12\textstyle\sum_i\log\theta_i + \tfrac12\sum_i\theta_i\,p_i^2"

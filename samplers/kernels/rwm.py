@@ -5,7 +5,7 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.metropolis import accepts
+from sgmcmc_lab.samplers.kernels.metropolis import accept
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import FULL
 
@@ -14,18 +14,17 @@ from sgmcmc_lab.samplers.requirements import FULL
 def advance(rng, state, model, source, params, out, n, info):
     scale, theta = params[0], state.position
     n_chains, dim = theta.shape
-    proposal = np.empty_like(theta)
+    before = np.empty_like(theta)
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     model.potential(theta, energy, model.params)
     for t in range(n):
         for c in range(n_chains):
             for i in range(dim):
-                proposal[c, i] = theta[c, i] + scale * rng.standard_normal()
-        model.potential(proposal, proposed, model.params)
+                before[c, i] = theta[c, i]
+                theta[c, i] += scale * rng.standard_normal()
+        model.potential(theta, proposed, model.params)
         for c in range(n_chains):
-            if accepts(rng, energy[c] - proposed[c], proposed[c]):
-                info.counts[jit.ACCEPTED] += 1
-                theta[c] = proposal[c]
+            if accept(rng, c, theta, before, energy[c] - proposed[c], proposed[c], info.counts, False):
                 energy[c] = proposed[c]
             for i in range(dim):
                 out[t, c, i] = theta[c, i]

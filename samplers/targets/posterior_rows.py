@@ -94,6 +94,12 @@ def _at(params, place):
 
 
 @jit.inlined
+def _code(params, place):
+    """The address of native code, 0 where there is none."""
+    return params.view(np.int64)[place]
+
+
+@jit.inlined
 def _of_parameters(programme, theta, params):
     """Run a program of θ (dim,) alone, in the first lane."""
     work = _at(params, _WORK)
@@ -180,10 +186,10 @@ def _pull_back(slopes, params):
 @jit.potential
 def potential(z, out, params):
     theta = _theta(z, params)
-    if params[_NATIVE_ROW] != 0:
-        call(int(params[_NATIVE_PRIOR]), (theta, out), 0, theta.shape[0])
+    if _code(params, _NATIVE_ROW) != 0:
+        call(_code(params, _NATIVE_PRIOR), (theta, out), 0, theta.shape[0])
         for k in range(theta.shape[0]):
-            _add_rows(int(params[_NATIVE_ROW]), theta[k], out[k : k + 1], params)
+            _add_rows(_code(params, _NATIVE_ROW), theta[k], out[k : k + 1], params)
         return
     for k in range(theta.shape[0]):
         _by_machine(_at(params, _PRIOR), _at(params, _ROW), theta[k], out[k : k + 1], params)
@@ -192,10 +198,10 @@ def potential(z, out, params):
 @jit.gradient
 def gradient(z, out, params):
     theta = _theta(z, params)
-    if params[_NATIVE_ROW_SLOPES] != 0:
-        call(int(params[_NATIVE_PRIOR_SLOPES]), (theta, out), 0, theta.shape[0])
+    if _code(params, _NATIVE_ROW_SLOPES) != 0:
+        call(_code(params, _NATIVE_PRIOR_SLOPES), (theta, out), 0, theta.shape[0])
         for k in range(theta.shape[0]):
-            _add_rows(int(params[_NATIVE_ROW_SLOPES]), theta[k], out[k], params)
+            _add_rows(_code(params, _NATIVE_ROW_SLOPES), theta[k], out[k], params)
     else:
         for k in range(theta.shape[0]):
             _by_machine(_at(params, _PRIOR_SLOPES), _at(params, _ROW_SLOPES), theta[k], out[k], params)
@@ -207,14 +213,14 @@ def _slopes_of_rows(theta, data, each, params):
     """Write ∂U/∂θ at θ (1, dim) of each of these rows by itself, as if it stood for all."""
     dim, items, work, width = theta.shape[1], params[_ITEMS], _at(params, _WORK), int(params[_WIDTH])
     output = (dim + width) * LANES
-    if params[_NATIVE_BATCH] != 0:
+    if _code(params, _NATIVE_BATCH) != 0:
         rows, block = _at(params, _ROWS), _at(params, _BLOCK)
         for first in range(0, data.size, BLOCK):
             n = min(BLOCK, data.size - first)
             for c in range(n):
                 for i in range(width):
                     block[c * width + i] = rows[data[first + c] * width + i]
-            call(int(params[_NATIVE_BATCH]), (theta, block, each), first * dim, n)
+            call(_code(params, _NATIVE_BATCH), (theta, block, each), first * dim, n)
         return
     _of_parameters(_at(params, _PRIOR_SLOPES), theta[0], params)
     for i in range(dim):

@@ -52,7 +52,7 @@ def _apply(program, theta, params, out):
 
 @jit.potential
 def potential(theta, out, params):
-    native = int(params[_NATIVE_ENERGY])
+    native = params.view(np.int64)[_NATIVE_ENERGY]
     if native != 0:
         call(native, (theta, out), 0, theta.shape[0])
     else:
@@ -61,7 +61,7 @@ def potential(theta, out, params):
 
 @jit.gradient
 def gradient(theta, out, params):
-    native = int(params[_NATIVE_SLOPES])
+    native = params.view(np.int64)[_NATIVE_SLOPES]
     if native != 0:
         call(native, (theta, out), 0, theta.shape[0])
     else:

@@ -47,8 +47,7 @@ def tiers(target, text=lambda text: text):
     loops = target.native()
     code = Code(text(module(list(loops.values()))), list(loops.values()))
     machine, native = target.without_draws(), target.without_draws()
-    for at, loop in loops.items():
-        native[at] = code.addresses[loop.name]
+    code.put_addresses(native, loops)
     return machine, native, code
 
 

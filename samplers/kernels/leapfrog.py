@@ -1,0 +1,67 @@
+"""Trajectories of Hamiltonian Monte Carlo: new momenta, leapfrog steps, and the energy of the chains.
+
+A sampler says how a leapfrog step begins, up to the new position, and how it ends, with the gradient there.
+"""
+
+from math import sqrt
+
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
+from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_gradients
+
+
+@jit.inlined
+def draw_momenta(rng, theta, r, before):
+    """Draw r ~ N(0, I) for every chain, and copy the place where its trajectory starts to ``before``."""
+    for c in range(theta.shape[0]):
+        for i in range(theta.shape[1]):
+            before[c, i] = theta[c, i]
+            r[c, i] = rng.standard_normal()
+
+
+@jit.helper
+def hamiltonian(potential, target_params, theta, r, out):
+    """H = U(θ) + ‖r‖²/2 of every chain."""
+    potential(theta, out, target_params)
+    for c in range(theta.shape[0]):
+        for i in range(theta.shape[1]):
+            out[c] += r[c, i] ** 2 / 2
+
+
+@jit.inlined
+def half_kick(r, grad, step_size):
+    """r ← r − (ε/2)∇U of every chain."""
+    for c in range(r.shape[0]):
+        for i in range(grad.shape[1]):
+            r[c, i] -= step_size / 2 * grad[c, i]
+
+
+@jit.inlined
+def lent(model):
+    """The target without its owner: to hand it on counts no references."""
+    return jit.CompiledTarget(
+        model.potential, model.gradient, model.batch, model.draw, borrowed(model.params), model.project, model.flow,
+        borrowed(model.shape),
+    )  # fmt: skip
+
+
+@jit.inlined
+def leapfrog(begin, end, more, rng, state, model, source, each, grad, step_size, n):
+    """Make n leapfrog steps of every chain; ``more`` is a sampler's own memory of a step."""
+    theta, r, grad = borrowed(state.position), borrowed(state.momentum), borrowed(grad)
+    gradient, target_params, noise_scale = model.gradient, borrowed(model.params), sqrt(source.variance)
+    if source.batch_size == 0:
+        gradient(theta, grad, target_params)
+        if noise_scale > 0:
+            add_noise(rng, grad, noise_scale)
+    else:
+        batch_gradients(rng, state, model, source, each, grad)
+    for _ in range(n):
+        begin(model, theta, r, grad, step_size, more)
+        if source.batch_size == 0:
+            gradient(theta, grad, target_params)
+            if noise_scale > 0:
+                add_noise(rng, grad, noise_scale)
+        else:
+            batch_gradients(rng, state, model, source, each, grad)
+        end(model, theta, r, grad, step_size, more)
