@@ -369,8 +369,8 @@ def _importers(path: str) -> set[str]:
     for file in (ROOT / "samplers").rglob("*.py"):
         wanted = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
         words = {word for node in wanted for word in (node.module, *(f"{node.module}.{a.name}" for a in node.names))}
-        imports[".".join(file.relative_to(ROOT).with_suffix("").parts)] = words
-    found = {path.removesuffix(".py").replace("/", ".")}
+        imports[".".join(("sgmcmc_lab", *file.relative_to(ROOT).with_suffix("").parts))] = words
+    found = {f"sgmcmc_lab.{path.removesuffix('.py').replace('/', '.')}"}
     while more := {name for name, words in imports.items() if words & found and name not in found}:
         found |= more
     return found

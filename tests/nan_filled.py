@@ -129,7 +129,7 @@ def in_plain_python():
         module.borrowed, module.keep_alive = (lambda array: array), (lambda arrays: None)
     # These are infinite or NaN where Python's own raise an error.
     for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "").startswith("samplers."):
+        if getattr(module, "__name__", "").startswith("sgmcmc_lab.samplers."):
             for name in ("exp", "log", "sqrt"):
                 if getattr(module, name, None) is getattr(math, name):
                     setattr(module, name, getattr(np, name))

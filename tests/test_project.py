@@ -142,6 +142,16 @@ def test_no_test_module_imports_another(planted):
     assert not [path.name for path in (ROOT / "tests").rglob("*.py") if found.search(path.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.parametrize("planted", ["from samplers.engine import Run", "    import app.views", "x = 'import lessons'"])
+def test_every_import_begins_with_the_package(planted):
+    """A folder imported by its own name is a second copy, with its own registries. The planted lines must be found."""
+    found = re.compile(r"\b(?:from (?:app|samplers|lessons)(?:\.\w+)* import|import (?:app|samplers|lessons)\b)")
+    assert found.search(planted)
+    paths = [path for folder in ("app", "samplers", "lessons", "tests") for path in (ROOT / folder).rglob("*.py")]
+    texts = {path: path.read_text(encoding="utf-8").replace("from sgmcmc_lab import", "") for path in paths}
+    assert [path.name for path, text in texts.items() if found.search(text)] == ["test_project.py"]
+
+
 # One machine's paths, and hosts to install from, are nobody else's.
 FORBIDDEN = {
     "a path of one machine": re.compile(r"(?<![\w.:~/-])/(?:home|root|Users|work|opt|tmp|var|mnt|srv)/\w"),

@@ -96,7 +96,7 @@ def references():
             if isinstance(cell.cell_contents, FunctionType):
                 take(cell.cell_contents, f"{name} move", cls)
         for module in [value for value in function.__globals__.values() if isinstance(value, ModuleType)]:
-            if module.__name__.startswith("samplers") and PREFIX in module.__name__:
+            if module.__name__.startswith("sgmcmc_lab.samplers") and PREFIX in module.__name__:
                 for other in vars(module).values():
                     if isinstance(other, FunctionType) and other.__module__ == module.__name__:
                         take(other, f"{module.__name__}.{other.__name__}", None)
@@ -138,15 +138,15 @@ def borrowed(function, cls):
             module = function.__globals__.get(node.value.id)
             if (
                 isinstance(module, ModuleType)
-                and module.__name__.startswith("samplers")
+                and module.__name__.startswith("sgmcmc_lab.samplers")
                 and PREFIX not in module.__name__
             ):
                 yield f"{module.__name__}.{node.attr}"
         elif isinstance(node, ast.Name) and node.id not in local and not hasattr(builtins, node.id):
             value = function.__globals__.get(node.id)
             plain = isinstance(value, (ModuleType, int, float, str)) or is_reference(value)
-            home = getattr(value, "__module__", None) or "samplers"
-            if not plain and PREFIX not in home and home.startswith("samplers"):
+            home = getattr(value, "__module__", None) or "sgmcmc_lab.samplers"
+            if not plain and PREFIX not in home and home.startswith("sgmcmc_lab.samplers"):
                 yield node.id
 
 

@@ -101,7 +101,7 @@ def foreign(source):
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and PRIVATE.match(node.attr):
             yield node.attr
-        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith(("app", "samplers", "lessons")):
+        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("sgmcmc_lab"):
             yield from (alias.name for alias in node.names if PRIVATE.match(alias.name))
 
 
