@@ -28,4 +28,4 @@ ADDED = frozenset({FULL, NOISE, KNOWN, REDRAWN})
 DATA = ADDED | {BATCH, SPREAD, MEMORY}
 """Provided by a target with numbered data points whose gradient is a sum over them."""
 STOCHASTIC = DATA - {REDRAWN} | {MODE}
-"""Accepted by a sampler that steps by :mod:`samplers.kernels.kicks`."""
+"""Accepted by a sampler that steps by :mod:`samplers.kernels.noisy_gradient`."""

@@ -12,7 +12,7 @@ from sgmcmc_lab.app.views.theme import plot
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels import SAMPLERS
-from sgmcmc_lab.samplers.kernels.kicks import Moving
+from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving
 
 WINDOW = 600
 """Points that stay visible."""

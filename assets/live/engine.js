@@ -150,7 +150,7 @@ export class Engine {
       const value = values[name]
       if (value === undefined) throw new Error(`The argument ${name} is missing.`)
       if (Array.isArray(kind)) this._flatten(kind, value, out)
-      else if (kind === "array" || kind === "lent") this._flattenArray(value, kind === "lent", out)
+      else if (kind === "array" || kind === "borrowed") this._flattenArray(value, kind === "borrowed", out)
       else if (kind === "function") {
         // The address for C, the object of Python, and the compiled function.
         const at = this.address(value)

@@ -3,7 +3,7 @@
 from sgmcmc_lab.lessons.measures.base import MOMENTA, NAN, Estimate, Evidence, Measure, spread
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
-from sgmcmc_lab.samplers.kernels.kicks import Moving
+from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving
 from sgmcmc_lab.samplers.parameters import SpecError
 
 

@@ -2,7 +2,7 @@
 
 Numba hands an array over as its reference count's address, its owner, its size, its shape, its strides and its first
 element's address: nine numbers for two dimensions, twenty-five for a gradient. A caller writes them all before every
-call, and while it does, the processor cannot look ahead to the next step's random numbers. An array that is lent goes
+call, and while it does, the processor cannot look ahead to the next step's random numbers. A borrowed array goes
 over as its first element's address and its shape, which fit in the processor's registers; the rest follows from
 these, and what is not read is never computed. (SGLD with one chain on the 2-D quartic: 15 ns a step, where it was 18.)
 
@@ -18,15 +18,15 @@ from numba.core.datamodel.models import ArrayModel
 from numba.extending import intrinsic, lower_cast, register_model
 
 
-class Lent(types.Array):
-    """The type of a C-contiguous array that is lent. A slice of one is an ordinary array."""
+class BorrowedArray(types.Array):
+    """The type of a borrowed C-contiguous array. A slice of one is an ordinary array."""
 
     def __init__(self, dtype: Any, ndim: int) -> None:
-        super().__init__(dtype, ndim, "C", name=f"lent({dtype}, {ndim}d)")
+        super().__init__(dtype, ndim, "C", name=f"borrowed({dtype}, {ndim}d)")
 
 
-@register_model(Lent)
-class LentModel(ArrayModel):
+@register_model(BorrowedArray)
+class BorrowedModel(ArrayModel):
     """An array in all but how it is handed over."""
 
     def _sent(self) -> list[tuple[str, Any]]:
@@ -57,9 +57,9 @@ class LentModel(ArrayModel):
         return array
 
 
-@lower_cast(types.Array, Lent)
-def lend(context: Any, builder: Any, owned: Any, lent: Any, value: Any) -> Any:
-    """An array as one that is lent: the two differ in how they are handed over only."""
+@lower_cast(types.Array, BorrowedArray)
+def lend(context: Any, builder: Any, owned: Any, borrowed: Any, value: Any) -> Any:
+    """A borrowed array: the two differ in how they are handed over only."""
     return value
 
 
@@ -67,7 +67,7 @@ def lend(context: Any, builder: Any, owned: Any, lent: Any, value: Any) -> Any:
 def borrowed(typing: Any, array: Any) -> Any:
     """An array as one without an owner: to cut pieces out of it, or to hand it on, counts no references.
 
-    A count is 5 ns, as much as a small step's arithmetic. The owner of the array must :func:`keep` it.
+    A count is 5 ns, as much as a small step's arithmetic. The owner of the array must :func:`keep_alive` it.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -35,7 +35,7 @@ import platformdirs
 from numba import types
 from numpy.random import SFC64, Generator
 
-from sgmcmc_lab.samplers.compile.borrowed_arrays import Lent
+from sgmcmc_lab.samplers.compile.borrowed_arrays import BorrowedArray
 from sgmcmc_lab.samplers.compile.cache import CompiledFile, file_of
 from sgmcmc_lab.samplers.stored_files import make_folder
 
@@ -46,8 +46,8 @@ matrix = types.Array(float64, 2, "C")
 cube = types.Array(float64, 3, "C")
 integers = types.Array(int64, 1, "C")
 integer_matrix = types.Array(int64, 2, "C")
-lent_vector, lent_matrix, lent_cube = (Lent(float64, ndim) for ndim in (1, 2, 3))
-lent_integers = Lent(int64, 1)
+lent_vector, lent_matrix, lent_cube = (BorrowedArray(float64, ndim) for ndim in (1, 2, 3))
+lent_integers = BorrowedArray(int64, 1)
 rng_type = numba.typeof(Generator(SFC64(0)))
 
 POTENTIAL = types.void(lent_matrix, lent_vector, lent_vector)

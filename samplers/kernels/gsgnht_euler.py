@@ -4,7 +4,7 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels.kicks import MovingByEuler, batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import MovingByEuler, batch_kicks, kicks, scales, workspace
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
 from sgmcmc_lab.samplers.targets.base import MANIFOLD

@@ -7,7 +7,7 @@ from math import sqrt
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
-from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_gradients
+from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_gradients
 
 
 @jit.inlined
@@ -37,7 +37,7 @@ def half_kick(r, grad, step_size):
 
 
 @jit.inlined
-def lent(model):
+def borrowed_target(model):
     """The target without its owner: to hand it on counts no references."""
     return jit.CompiledTarget(
         model.potential, model.gradient, model.batch, model.draw, borrowed(model.params), model.project, model.flow,

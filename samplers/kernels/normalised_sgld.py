@@ -7,7 +7,7 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.kicks import batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_kicks, kicks, scales, workspace
 from sgmcmc_lab.samplers.manifolds import Sphere, Spheres
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC

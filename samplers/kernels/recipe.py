@@ -16,7 +16,7 @@ from sgmcmc_lab.samplers.expressions.machine import LANES, execute, program, wor
 from sgmcmc_lab.samplers.expressions.native import Loop, call
 from sgmcmc_lab.samplers.expressions.program import Op
 from sgmcmc_lab.samplers.kernels.base import KEPT, NO_MOMENTUM, Sampler
-from sgmcmc_lab.samplers.kernels.kicks import add_noise, shorten
+from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, shorten
 from sgmcmc_lab.samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
 from sgmcmc_lab.samplers.recipe.flow import shown, values_at
 from sgmcmc_lab.samplers.recipe.recipe import ENERGY, KINDS, MAX_DIM, MAX_REFRESH, THETA, Layout, Recipe

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.kicks import add_noise, batch_gradients
+from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_gradients
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MEMORY, MODE, NOISE
 from sgmcmc_lab.samplers.targets.base import Target

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from sgmcmc_lab.samplers import engine, running_statistics
 from sgmcmc_lab.samplers.choices import Choice, make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.compile.borrowed_arrays import Lent
+from sgmcmc_lab.samplers.compile.borrowed_arrays import BorrowedArray
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels import Sampler
 from sgmcmc_lab.samplers.kernels.base import KEPT
 from sgmcmc_lab.samplers.kernels.exact import Exact
-from sgmcmc_lab.samplers.kernels.kicks import Moving
+from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving
 from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.models.batch_size import scan_chain
 from sgmcmc_lab.samplers.requirements import MODE
@@ -69,8 +69,8 @@ def signature(function: Any, names: Sequence[str] = ()) -> dict[str, Any]:
 def _kind(kind: Any) -> Any:
     if isinstance(kind, types.BaseNamedTuple):
         return [[name, _kind(part)] for name, part in zip(kind.fields, kind.types, strict=True)]
-    if isinstance(kind, Lent):
-        return "lent"
+    if isinstance(kind, BorrowedArray):
+        return "borrowed"
     if isinstance(kind, types.Array):
         return "array"
     if isinstance(kind, types.FunctionType):

@@ -1,4 +1,4 @@
-"""Arrays that are lent arrive whole, whoever lends them."""
+"""Borrowed arrays arrive whole, from every caller."""
 
 import sys
 
@@ -50,7 +50,7 @@ def test_an_array_that_is_lent_arrives_whole():
         assert (sys.getrefcount(cube), sys.getrefcount(out)) == before
 
 
-def test_what_is_not_in_one_piece_is_not_lent():
+def test_what_is_not_in_one_piece_is_not_borrowed():
     """Its strides would not follow from its shape."""
     look.disable_compile()
     with pytest.raises(TypeError, match="No matching definition"):

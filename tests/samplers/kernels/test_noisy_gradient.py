@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sgmcmc_lab.samplers.kernels import kicks
+from sgmcmc_lab.samplers.kernels import noisy_gradient
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,6 @@ def test_a_row_is_as_long_as_its_entry(row, pivot):
     """Also a row of zeros, whose length has no direction: planted faults are NaN and a row that keeps its length."""
     factor = np.zeros((3, 3))
     factor[2, :2] = row
-    kicks.shorten(factor, 2, pivot)
+    noisy_gradient.shorten(factor, 2, pivot)
     assert np.sum(factor[2] ** 2) == pytest.approx(max(np.sum(np.square(row)) + pivot, 0.0), abs=1e-12)
     assert factor[2, 0] * row[1] == pytest.approx(factor[2, 1] * row[0], abs=1e-12)
