@@ -126,7 +126,12 @@ def follow(state: AppState, query: str) -> list[str]:
         if step is None or step.spec is not None or "target" in fields:
             state.open(experiment)
         place.free, place.everything = fields.get("try") in ("1", "2"), fields.get("try") == "2"
-        own = {"theme": "dark" if state.dark else "light", "present": str(int(state.present)), "teacher": str(int(state.teacher)), "hide": ",".join(state.hidden)}  # fmt: skip
+        own = {
+            "theme": "dark" if state.dark else "light",
+            "present": str(int(state.present)),
+            "teacher": str(int(state.teacher)),
+            "hide": ",".join(state.hidden),
+        }
         _read_page(state, {"slow": "0", **fields, **own}, messages)
         state.playing = fields.get("play", "1") == "1" and not place.waiting and not problems
         resets = fields.get("resets", "0")

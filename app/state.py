@@ -29,10 +29,12 @@ from sgmcmc_lab.samplers.targets import TARGETS, Target
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
 from sgmcmc_lab.samplers.targets.drawn import energy_through
 
-DEFAULT = Experiment.from_dict({
-    "target": "gaussian",
-    "lanes": [{"sampler": "sgld"}],
-})  # fmt: skip
+DEFAULT = Experiment.from_dict(
+    {
+        "target": "gaussian",
+        "lanes": [{"sampler": "sgld"}],
+    }
+)
 """The first page's."""
 LEFT_OUT = Experiment.from_dict({"target": "quartic", "lanes": [{"sampler": "sgld"}]})
 """The target and the lane of links that give other fields of an experiment and leave these out. The first page may
@@ -83,7 +85,9 @@ class AppState(param.Parameterized):
 
     experiment = param.ClassSelector(class_=Experiment, default=DEFAULT)
     upload = param.ClassSelector(class_=Upload, allow_None=True, default=None, doc="The file that the person brought.")
-    brought = param.ClassSelector(class_=Upload, allow_None=True, default=None, doc="The last file that the person brought, which may be wrong.")  # fmt: skip
+    brought = param.ClassSelector(
+        class_=Upload, allow_None=True, default=None, doc="The last file that the person brought, which may be wrong."
+    )
     playing = param.Boolean(True)
     speed = param.Integer(FIRST_SPEED, bounds=(1, MAX_SPEED), doc="Steps of each chain in one frame, at most.")
     slow = param.Integer(
@@ -251,7 +255,11 @@ class AppState(param.Parameterized):
     def set_target_params(self, values: Mapping[str, Any]) -> list[str]:
         """Other values of some of the target's parameters. Returns a sentence for each method that does not fit."""
         choice = self.experiment.target
-        params = {**choice.values(), **values} if self.experiment.of_model else TARGETS[choice.key].completed(choice.values(), values)  # fmt: skip
+        params = (
+            {**choice.values(), **values}
+            if self.experiment.of_model
+            else TARGETS[choice.key].completed(choice.values(), values)
+        )
         target = {"key": choice.key, "params": params}
         lanes, messages = self._lanes(), list[str]()
         if self.experiment.of_model:
@@ -297,7 +305,11 @@ class AppState(param.Parameterized):
         before = self.upload
         asked = self.asked if self.asked and self.asked.shown.target == self.experiment.target else None
         if asked and asked.table != named:
-            raise SpecError(f"target.{kind.model.data_parameter}", short_name(next(iter(files))), "it is not the file that the link was made with; bring that one, or choose another table in the menu first to begin with a file of your own")  # fmt: skip
+            raise SpecError(
+                f"target.{kind.model.data_parameter}",
+                short_name(next(iter(files))),
+                "it is not the file that the link was made with; bring that one, or choose another table in the menu first to begin with a file of your own",
+            )
         with param.parameterized.batch_call_watchers(self):
             self.upload = upload
             if asked:
@@ -374,8 +386,10 @@ class AppState(param.Parameterized):
         """The presets that exist for the target's dimension and support."""
         target = self.experiment.make_target()
         return [
-            key for key, each in PRESETS.items() if target.dim in each.dims and (target.support == POSITIVE or not each.positive)
-        ]  # fmt: skip
+            key
+            for key, each in PRESETS.items()
+            if target.dim in each.dims and (target.support == POSITIVE or not each.positive)
+        ]
 
     def type_energy(self) -> None:
         """The same target as a typed energy, to be changed by hand."""

@@ -117,7 +117,9 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
     if full and paper is not None and paper.ours is not None:
         margin = allowed if expected is not None and allowed is not None else STALE * abs(paper.ours)
         if not abs(found.value - paper.ours) <= margin:
-            return result(f"The lesson records {paper.ours:g}, which is {abs(found.value - paper.ours):.3g} away; the tolerance is {margin:.3g}.")  # fmt: skip
+            return result(
+                f"The lesson records {paper.ours:g}, which is {abs(found.value - paper.ours):.3g} away; the tolerance is {margin:.3g}."
+            )
     return result("")
 
 

@@ -93,9 +93,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=_count, metavar="N", help="seeds of every run, in place of the lesson's own")
     parser.add_argument("--quick", action="store_true", help="the reduced lengths that the test suite runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
-    parser.add_argument("--table", type=Path, nargs="?", const=RESULTS, metavar="FILE", help="write the papers' numbers beside ours there, as Markdown; without FILE into lessons/RESULTS.md, of all lessons at full length")  # fmt: skip
+    parser.add_argument(
+        "--table",
+        type=Path,
+        nargs="?",
+        const=RESULTS,
+        metavar="FILE",
+        help="write the papers' numbers beside ours there, as Markdown; without FILE into lessons/RESULTS.md, of all lessons at full length",
+    )
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write the figures there, as PNG")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a lesson there as one file, which opens without a server or a network")  # fmt: skip
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a lesson there as one file, which opens without a server or a network",
+    )
     parser.add_argument(
         "--live",
         type=Path,
@@ -105,16 +117,33 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--site", type=Path, metavar="FOLDER", help="write the whole course there as such pages, with a start page"
     )
-    parser.add_argument("--teacher", action="store_true", help="with --html: also the solutions and the notes for the teacher")  # fmt: skip
-    parser.add_argument("--contact-sheet", type=Path, metavar="DIR", help="write a picture of every step there, as the page shows it, and a sheet of each lesson")  # fmt: skip
+    parser.add_argument(
+        "--teacher", action="store_true", help="with --html: also the solutions and the notes for the teacher"
+    )
+    parser.add_argument(
+        "--contact-sheet",
+        type=Path,
+        metavar="DIR",
+        help="write a picture of every step there, as the page shows it, and a sheet of each lesson",
+    )
     parser.add_argument(
         "--paths", action="store_true", help="list the teacher's paths through the course, step by step"
     )
-    parser.add_argument("--folder", action="append", default=[], metavar="DIR", help=f"a folder of own lessons, also named by {VARIABLE}")  # fmt: skip
+    parser.add_argument(
+        "--folder",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help=f"a folder of own lessons, also named by {VARIABLE}",
+    )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--processes", type=_count, default=0, metavar="N", help="processes for sweeps; as many as cores if left out")  # fmt: skip
+    where.add_argument(
+        "--processes", type=_count, default=0, metavar="N", help="processes for sweeps; as many as cores if left out"
+    )
     where.add_argument("--cluster", metavar="ADDRESS", help="run sweeps on this Dask scheduler, tcp://host:8786")
-    parser.add_argument("--results", type=Path, metavar="DIR", help="where results of sweeps are kept, to go on after a stop")  # fmt: skip
+    parser.add_argument(
+        "--results", type=Path, metavar="DIR", help="where results of sweeps are kept, to go on after a stop"
+    )
     return parser
 
 
@@ -147,7 +176,9 @@ def _list(library: Library) -> None:
     width = max((len(key) for key in library.lessons), default=0)
     for lesson in library.lessons.values():
         claims = sum(len(step.claims) for step in lesson.steps)
-        print(f"{lesson.key:<{width}}  {lesson.title} ({lesson.minutes} minutes, {len(lesson.steps)} steps, {claims} claims)")  # fmt: skip
+        print(
+            f"{lesson.key:<{width}}  {lesson.title} ({lesson.minutes} minutes, {len(lesson.steps)} steps, {claims} claims)"
+        )
         if lesson.summary:
             print(f"{'':<{width}}  {lesson.summary}")
 
@@ -202,7 +233,9 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
                 if not (step.claims or step.checks or ((options.plots or options.html) and step.new_spec)):
                     continue
                 with _progress() as told:
-                    outcome = run_step(step, quick=options.quick, seeds=options.seeds, progress=told, do=do, results=results)  # fmt: skip
+                    outcome = run_step(
+                        step, quick=options.quick, seeds=options.seeds, progress=told, do=do, results=results
+                    )
                 print(f"  {step.number} {step.title}")
                 for result, what in [(x, "") for x in outcome.results] + [(x, "check: ") for x in outcome.checks]:
                     print(as_text(result, what), flush=True)
@@ -264,7 +297,9 @@ def as_text(result: Result, what: str = "") -> str:
         lines.append(f"          seeds: {', '.join(f'{x:.6g}' for x in result.by_seed)}")
     if claim.paper is not None:
         number = claim.paper.number
-        lines.append(f"          {claim.paper.figure}: {f'{number:g}' if not isinstance(number, str) else number}; {claim.paper.reason or 'as here.'}")  # fmt: skip
+        lines.append(
+            f"          {claim.paper.figure}: {f'{number:g}' if not isinstance(number, str) else number}; {claim.paper.reason or 'as here.'}"
+        )
     if result.reason:
         lines.append(f"          {result.reason}")
     return "\n".join(lines)
@@ -285,13 +320,23 @@ def _claim_data(result: Result) -> dict[str, Any]:
     claim = result.claim
     paper = claim.paper
     return {
-        "says": claim.says, "measure": claim.measure.key, "params": claim.measure.values(), "lane": claim.lane, "against": claim.against,
-        "quantity": claim.quantity, "sweep": claim.reduction, "where": dict(claim.where),
-        "measured": _plain(result.measured), "error": _plain(result.error), "expected": result.expected,
-        "tolerance": _plain(result.allowed), "passed": result.passed, "reason": result.reason,
+        "says": claim.says,
+        "measure": claim.measure.key,
+        "params": claim.measure.values(),
+        "lane": claim.lane,
+        "against": claim.against,
+        "quantity": claim.quantity,
+        "sweep": claim.reduction,
+        "where": dict(claim.where),
+        "measured": _plain(result.measured),
+        "error": _plain(result.error),
+        "expected": result.expected,
+        "tolerance": _plain(result.allowed),
+        "passed": result.passed,
+        "reason": result.reason,
         "by_seed": [_plain(x) for x in result.by_seed],
         "paper": paper and {"figure": paper.figure, "number": paper.number, "ours": paper.ours, "reason": paper.reason},
-    }  # fmt: skip
+    }
 
 
 def _exact(step: Step, result: Result) -> float | None:
@@ -324,7 +369,10 @@ def table(report: Mapping[str, Any]) -> str:
     """The numbers of the papers beside ours, a row a claim that has one, and how many claims and checks of each lesson
     passed.
     """
-    rows = ["| figure | claim | paper, or computed with its settings | ours | the claim allows | step | why they differ |", "|" + 7 * "---|"]  # fmt: skip
+    rows = [
+        "| figure | claim | paper, or computed with its settings | ours | the claim allows | step | why they differ |",
+        "|" + 7 * "---|",
+    ]
     counts = ["| lesson | claims that passed | checks that passed |", "|---|---|---|"]
     passed, total = Counter[str](), Counter[str]()
     for key, lesson in report.items():

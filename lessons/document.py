@@ -152,7 +152,11 @@ class Fields:
         value = self.take(name)
         if value is None:
             return None
-        if not isinstance(value, list) or len(value) > most or not all(isinstance(x, str) and len(x) <= 80 for x in value):  # fmt: skip
+        if (
+            not isinstance(value, list)
+            or len(value) > most
+            or not all(isinstance(x, str) and len(x) <= 80 for x in value)
+        ):
             raise self.error(name, value, f"allowed is a list of up to {most} names")
         if len(set(value)) < len(value):
             raise self.error(name, value, "a name is given more than once")
@@ -223,7 +227,11 @@ def parse(text: str, file: str) -> Document:
     front = _settings(rows[1:end], file, 2)
     sections = tuple(_sections(rows, end + 1, file))
     if not 1 <= len(sections) <= MAX_SECTIONS:
-        raise LessonError(file, end + 1, f"it has {len(sections)} steps; allowed are 1 to {MAX_SECTIONS}, each a line “## Title” and a text.")  # fmt: skip
+        raise LessonError(
+            file,
+            end + 1,
+            f"it has {len(sections)} steps; allowed are 1 to {MAX_SECTIONS}, each a line “## Title” and a text.",
+        )
     return Document(front, sections)
 
 
@@ -357,7 +365,9 @@ def _settings(rows: Sequence[str], file: str, first: int) -> Fields:
     long = _LONG_KEY.search(source)
     if long:
         line = first + source.count("\n", 0, long.start())
-        raise LessonError(file, line, f"it has {_MAX_PARTS} or more names in a row with points between them; that is no setting.")  # fmt: skip
+        raise LessonError(
+            file, line, f"it has {_MAX_PARTS} or more names in a row with points between them; that is no setting."
+        )
     place = Place(file, first, source, _lines(rows))
     try:
         data = tomllib.loads(source)

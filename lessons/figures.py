@@ -156,7 +156,14 @@ def bokeh_plot(made: Any) -> Any:
         selecting = [tool for tool in drawn.tools if isinstance(tool, (TapTool, BoxSelectTool))]
         drawn.update(sizing_mode="stretch_width", toolbar_location=None, tools=selecting)
         for legend in drawn.legend:
-            legend.update(orientation="vertical", padding=2, spacing=0, border_line_color=None, label_text_font_size="12px", click_policy="none")  # fmt: skip
+            legend.update(
+                orientation="vertical",
+                padding=2,
+                spacing=0,
+                border_line_color=None,
+                label_text_font_size="12px",
+                click_policy="none",
+            )
     return plot
 
 
@@ -216,7 +223,11 @@ def _name(lanes: Sequence[Any], i: int) -> str:
     )
     differing = [name for name, value in values.items() if any(other.get(name) != value for other in others)]
     labels = dict(declared(ANY_SAMPLER[sampler.key]))
-    said = [f"{labels[n].label if n in labels else n} {values[n]}" for n in differing if not isinstance(values[n], (tuple, str))]  # fmt: skip
+    said = [
+        f"{labels[n].label if n in labels else n} {values[n]}"
+        for n in differing
+        if not isinstance(values[n], (tuple, str))
+    ]
     return f"{i + 1} {ANY_SAMPLER[sampler.key].title}" + (f", {', '.join(said[:2])}" if said else "")
 
 
@@ -233,8 +244,16 @@ def _marginal(lanes: Lanes) -> Any:
         width = np.diff(np.log(edges) if column.log else edges)
         if not curves:
             log = column.log
-            exact = hv.Area((_middles(edges, log), np.diff(column.cdf(edges)) / width), column.name, "density", label="exact")  # fmt: skip
-            curves.append(_styled(exact, bokeh={"color": EXACT, "alpha": 0.35}, matplotlib={"facecolor": EXACT, "edgecolor": EXACT, "alpha": 0.35, "show_legend": True}))  # fmt: skip
+            exact = hv.Area(
+                (_middles(edges, log), np.diff(column.cdf(edges)) / width), column.name, "density", label="exact"
+            )
+            curves.append(
+                _styled(
+                    exact,
+                    bokeh={"color": EXACT, "alpha": 0.35},
+                    matplotlib={"facecolor": EXACT, "edgecolor": EXACT, "alpha": 0.35, "show_legend": True},
+                )
+            )
         if n == 0:
             continue
         below = np.concatenate([[0], np.cumsum(trace.statistics.counts(k)[:-1])])[1:] / n
@@ -264,8 +283,16 @@ def _joint(lanes: Lanes) -> Any:
         levels = [density.max() * share for share in (0.05, 0.2, 0.5, 0.8)]
         lines = hv.operation.contours(hv.Image((x, y, density), names, "density"), levels=levels)
         lines = _styled(lines, bokeh={"line_width": 1}, matplotlib={"linewidth": 1}, color=EXACT, show_legend=False)
-        panels.append(_styled(image * lines, bokeh={"width": 310, "height": 320, "default_tools": []}, matplotlib={}, title=name))  # fmt: skip
-    return _styled(hv.Layout(panels).cols(2), bokeh={"toolbar": None}, matplotlib={"sublabel_format": ""}, title=lanes.title) if panels else None  # fmt: skip
+        panels.append(
+            _styled(image * lines, bokeh={"width": 310, "height": 320, "default_tools": []}, matplotlib={}, title=name)
+        )
+    return (
+        _styled(
+            hv.Layout(panels).cols(2), bokeh={"toolbar": None}, matplotlib={"sublabel_format": ""}, title=lanes.title
+        )
+        if panels
+        else None
+    )
 
 
 def _trace(lanes: Lanes) -> Any:
@@ -330,7 +357,9 @@ class Swept(NamedTuple):
         return [{"x": self.x, "low": self.low, "x1": self.x, "high": self.high}, points, points]
 
 
-def swept(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str], axis: str = "", slopes: bool = True) -> list[Swept]:  # fmt: skip
+def swept(
+    step: Step, rows: Sequence[sweeps.Row], names: Sequence[str], axis: str = "", slopes: bool = True
+) -> list[Swept]:
     """The drawing of each lane along an axis, or of the one that the claims are about; over the others the best mean.
 
     Of a bias the size is drawn, for a log axis has no signs; of three points or more the slope is told.
@@ -376,9 +405,17 @@ def sweep_table(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str], co
     at = hv.Dimension("at", label=sweeps.label_of(step, sweeps.axis_of(step)))
     value = hv.Dimension("value", label=f"|{what}|" if _of_sizes(step) else what)
     rings = hv.Points(columns, ["x", "y"]).opts(
-        size=16, line_width=3, color=EXACT, fill_alpha=0, line_alpha=0, selection_fill_alpha=0, selection_line_alpha=1,
-        nonselection_fill_alpha=0, nonselection_line_alpha=0, tools=["tap", "box_select"],
-    )  # fmt: skip
+        size=16,
+        line_width=3,
+        color=EXACT,
+        fill_alpha=0,
+        line_alpha=0,
+        selection_fill_alpha=0,
+        selection_line_alpha=1,
+        nonselection_fill_alpha=0,
+        nonselection_line_alpha=0,
+        tools=["tap", "box_select"],
+    )
     table = hv.Table(columns, [hv.Dimension("lane", label="Sampler"), at], value)
     DataLink(rings, table)
     return _swept_overlay(step, sweeps.axis_of(step), lanes, colours, lanes, [rings]) + table
@@ -421,22 +458,37 @@ def sweep_map(step: Step, rows: Sequence[sweeps.Row], names: Sequence[str]) -> A
     return hv.HoloMap(frames, kdims=[sweeps.label_of(step, name) for name in others])
 
 
-def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Sequence[str], every: Sequence[Swept], above: Sequence[Any] = ()) -> Any:  # fmt: skip
+def _swept_overlay(
+    step: Step,
+    axis: str,
+    lanes: Sequence[Swept],
+    colours: Sequence[str],
+    every: Sequence[Swept],
+    above: Sequence[Any] = (),
+) -> Any:
     """The layers of ``lanes`` and those ``above`` them, on axes for ``every`` one that is drawn there in turn."""
     assert step.sweep is not None
     values = _values(step, axis)
     layers = []
     for i, lane in enumerate(lanes):
         bars, line, points = lane.layers
-        layers.append(_styled(
-            hv.Segments(tuple(bars.values()), list(bars)),
-            bokeh={"line_width": 4, "line_alpha": 0.35}, matplotlib={"linewidth": 4, "alpha": 0.35}, color=colours[i],
-        ))  # fmt: skip
+        layers.append(
+            _styled(
+                hv.Segments(tuple(bars.values()), list(bars)),
+                bokeh={"line_width": 4, "line_alpha": 0.35},
+                matplotlib={"linewidth": 4, "alpha": 0.35},
+                color=colours[i],
+            )
+        )
         layers.append(_line(tuple(line.values()), "x", "y", lane.label, i, width=2, colour=colours[i]))
-        layers.append(_styled(
-            hv.Scatter(tuple(points.values()), "x", "y", label=lane.label),
-            bokeh={"size": 8, "marker": MARKERS["bokeh"][i]}, matplotlib={"s": 40, "marker": MARKERS["matplotlib"][i]}, color=colours[i],
-        ))  # fmt: skip
+        layers.append(
+            _styled(
+                hv.Scatter(tuple(points.values()), "x", "y", label=lane.label),
+                bokeh={"size": 8, "marker": MARKERS["bokeh"][i]},
+                matplotlib={"s": 40, "marker": MARKERS["matplotlib"][i]},
+                color=colours[i],
+            )
+        )
     what = sweeps.quantity_of(step.sweep)
     ends = np.concatenate([np.append(lane.low, lane.high) for lane in every])
     log = _of_sizes(step) or bool((ends > 0).all())
@@ -445,10 +497,16 @@ def _swept_overlay(step: Step, axis: str, lanes: Sequence[Swept], colours: Seque
     else:
         xticks = [(at if _numeric(values) else i, str(at)) for i, at in enumerate(values)]
     return _framed(
-        [*layers, *above], step.title, logx=_log(values), logy=log, xticks=xticks,
+        [*layers, *above],
+        step.title,
+        logx=_log(values),
+        logy=log,
+        xticks=xticks,
         xlim=_around(np.array(values if _numeric(values) else range(len(values)), dtype=float), _log(values)),
-        ylim=_around(ends, log), xlabel=sweeps.label_of(step, axis), ylabel=f"|{what}|" if _of_sizes(step) else what,
-    )  # fmt: skip
+        ylim=_around(ends, log),
+        xlabel=sweeps.label_of(step, axis),
+        ylabel=f"|{what}|" if _of_sizes(step) else what,
+    )
 
 
 def _apart(values: Sequence[float]) -> list[tuple[float, str]]:
@@ -523,21 +581,34 @@ def _styled(element: Any, *, bokeh: dict[str, Any], matplotlib: dict[str, Any], 
     return element
 
 
-def _line(points: Any, x: str, y: str, label: str, i: int, *, width: float = 1.5, dashed: bool = True, colour: str = "") -> Any:  # fmt: skip
+def _line(
+    points: Any, x: str, y: str, label: str, i: int, *, width: float = 1.5, dashed: bool = True, colour: str = ""
+) -> Any:
     dash, style = (DASHES[backend][i if dashed else 0] for backend in ("bokeh", "matplotlib"))
     return _styled(
-        hv.Curve(points, x, y, label=label), color=colour or COLOURS[i],
-        bokeh={"line_width": width, "line_dash": dash}, matplotlib={"linewidth": width, "linestyle": style},
-    )  # fmt: skip
+        hv.Curve(points, x, y, label=label),
+        color=colour or COLOURS[i],
+        bokeh={"line_width": width, "line_dash": dash},
+        matplotlib={"linewidth": width, "linestyle": style},
+    )
 
 
 def _framed(layers: Sequence[Any], title: str, **options: Any) -> Any:
     """Layers on common axes, with a legend that lies on no curve."""
     return _styled(
-        hv.Overlay(layers), title=title, show_legend=True, **options,
-        bokeh={"width": WIDTH, "height": HEIGHT, "legend_position": "top", "default_tools": ["box_zoom", "reset", "save"], "yformatter": "%.3g"},
+        hv.Overlay(layers),
+        title=title,
+        show_legend=True,
+        **options,
+        bokeh={
+            "width": WIDTH,
+            "height": HEIGHT,
+            "legend_position": "top",
+            "default_tools": ["box_zoom", "reset", "save"],
+            "yformatter": "%.3g",
+        },
         matplotlib={"fig_inches": (7, 4.5), "hooks": [_wide], "legend_position": "best"},
-    )  # fmt: skip
+    )
 
 
 def _wide(plot: Any, element: Any) -> None:

@@ -40,7 +40,10 @@ ELEMENTS = frozenset(
     ]
 )
 """Those of MathML that a formula may become: signs and where they stand, no links, actions, or texts of other kinds."""
-_WORD, _LENGTHS = re.compile(r"[A-Za-z-]{1,30}"), re.compile(r"-?[0-9.]{1,10}(?:em|ex|px|pt|mu|%)?(?: -?[0-9.]{1,10}(?:em|ex|px|pt|mu|%)?)*")  # fmt: skip
+_WORD, _LENGTHS = (
+    re.compile(r"[A-Za-z-]{1,30}"),
+    re.compile(r"-?[0-9.]{1,10}(?:em|ex|px|pt|mu|%)?(?: -?[0-9.]{1,10}(?:em|ex|px|pt|mu|%)?)*"),
+)
 _WORDS = re.compile(r"[A-Za-z -]{1,100}")
 _COLOUR = re.compile(r"[A-Za-z]{1,30}|#[0-9A-Fa-f]{3,8}")
 ATTRIBUTES = {
@@ -96,6 +99,12 @@ def _check(element: Element, tex: str) -> None:
         raise SpecError("formula", tex[:80], f"{unknown[0]} is not a sign that can be drawn")
     for name, value in element.attrib.items():
         if name not in ATTRIBUTES or not ATTRIBUTES[name].fullmatch(value):
-            raise SpecError("formula", tex[:80], f"{name} = {value[:40]!r} is not allowed in one: it has signs and no links, styles or names")  # fmt: skip
+            raise SpecError(
+                "formula",
+                tex[:80],
+                f"{name} = {value[:40]!r} is not allowed in one: it has signs and no links, styles or names",
+            )
     if element.tag not in ELEMENTS:
-        raise SpecError("formula", tex[:80], f"{element.tag[:40]} is not allowed in one: it has signs and no links, styles or names")  # fmt: skip
+        raise SpecError(
+            "formula", tex[:80], f"{element.tag[:40]} is not allowed in one: it has signs and no links, styles or names"
+        )

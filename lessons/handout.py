@@ -104,7 +104,9 @@ def handout(lesson: Lesson, outcomes: Mapping[int, Outcome], *, quick: bool = Fa
 """
 
 
-def _step(lesson: Lesson, step: Step, outcome: Outcome | None, figures: Sequence[tuple[str, list[str]]], teacher: bool) -> str:  # fmt: skip
+def _step(
+    lesson: Lesson, step: Step, outcome: Outcome | None, figures: Sequence[tuple[str, list[str]]], teacher: bool
+) -> str:
     parts = [
         f"<h2>{step.number}. {sentence(step.title)}</h2>",
         as_html(filled_text(step.text, step), mathml, change=_links),
@@ -113,7 +115,11 @@ def _step(lesson: Lesson, step: Step, outcome: Outcome | None, figures: Sequence
         order = lesson.shuffled(step.number)
         options = "".join(f"<li>{sentence(step.question.options[number - 1])}</li>" for number in order)
         right = ascii_uppercase[order.index(step.question.answer)]
-        replies = "".join(f"<p><b>{ascii_uppercase[i]}.</b> {sentence(said)}</p>" for i, n in enumerate(order) if (said := step.question.reply(n)))  # fmt: skip
+        replies = "".join(
+            f"<p><b>{ascii_uppercase[i]}.</b> {sentence(said)}</p>"
+            for i, n in enumerate(order)
+            if (said := step.question.reply(n))
+        )
         parts.append(
             f"<div class='question'><p><b>Before you look:</b> {sentence(step.question.ask)}</p><ol type='A'>{options}</ol>"
             f"<details><summary>Answer</summary><p><b>{right}.</b> {sentence(step.question.explanation)}</p>{replies}</details></div>"
@@ -169,8 +175,17 @@ def _glossary(lesson: Lesson, teacher: bool) -> str:
 
 def terms(lesson: Lesson) -> str:
     """The terms that the lesson uses as a list, each with its sentence."""
-    texts = [text for step in lesson.steps for text in (step.title, step.text, step.watch, *(claim.says for claim in step.claims))]  # fmt: skip
-    texts += [text for step in lesson.steps if step.question for text in (step.question.ask, *step.question.options, *step.question.replies, step.question.why)]  # fmt: skip
+    texts = [
+        text
+        for step in lesson.steps
+        for text in (step.title, step.text, step.watch, *(claim.says for claim in step.claims))
+    ]
+    texts += [
+        text
+        for step in lesson.steps
+        if step.question
+        for text in (step.question.ask, *step.question.options, *step.question.replies, step.question.why)
+    ]
     found = sorted(used(texts), key=lambda term: term.name.lower())
     listed = "".join(f"<dt>{sentence(term.name)}</dt><dd>{sentence(term.says)}</dd>" for term in found)
     return f"<dl>{listed}</dl>" if found else ""
@@ -229,9 +244,11 @@ def _drawn(made: Any, caption: str, titled: bool) -> Any:
         return drawn
     stops = [list(dict.fromkeys(key)) for key in zip(*made.data, strict=True)]
     sliders = [
-        CategoricalSlider(title=dimension.label, categories=list(map(str, values)), value=str(values[0]), sizing_mode="stretch_width")
+        CategoricalSlider(
+            title=dimension.label, categories=list(map(str, values)), value=str(values[0]), sizing_mode="stretch_width"
+        )
         for dimension, values in zip(made.kdims, stops, strict=True)
-    ]  # fmt: skip
+    ]
     figures.complete(drawn, [layer.label for layer in [*made.last.values()][1::3]])
     layers = [[layer.columns() for layer in made.data[key].values()] for key in product(*stops)]
     all_of = []

@@ -37,9 +37,15 @@ class Outcome:
 
 
 def run_step(
-    step: Step, *, quick: bool = False, seeds: int | None = None, progress: Progress | None = None,
-    do: sweeps.Work = sweeps.in_threads, results: sweeps.Results | None = None, each: sweeps.Each | None = None,
-) -> Outcome:  # fmt: skip
+    step: Step,
+    *,
+    quick: bool = False,
+    seeds: int | None = None,
+    progress: Progress | None = None,
+    do: sweeps.Work = sweeps.in_threads,
+    results: sweeps.Results | None = None,
+    each: sweeps.Each | None = None,
+) -> Outcome:
     """Run a step at full or reduced length, and judge its claims and checks. Without ``seeds`` it takes as many as it
     says.
 

@@ -90,7 +90,7 @@ FAULTS = """() => {
     if (letter < SHARP) faults.push(`a formula with letters of ${letter.toFixed(1)} px`)
   }
   return faults
-}""".replace("SHARP", str(SHARP)).replace("LINE", str(LINE))  # fmt: skip
+}""".replace("SHARP", str(SHARP)).replace("LINE", str(LINE))
 
 
 def faults(page: Any) -> list[str]:

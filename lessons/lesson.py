@@ -277,7 +277,9 @@ def order_of(path: Path) -> tuple[int, str]:
     """The place in the course and the key, which a file's name gives. Raises :class:`LessonError`."""
     name = re.fullmatch(r"(?:(\d{1,4})[-_])?([a-z0-9][a-z0-9_-]{0,59})\.md", path.name)
     if name is None:
-        raise LessonError(path.name, 1, "a lesson's file is named like 03-step-size.md: a number, small letters, digits and -.")  # fmt: skip
+        raise LessonError(
+            path.name, 1, "a lesson's file is named like 03-step-size.md: a number, small letters, digits and -."
+        )
     return int(name[1] or 10_000), name[2]
 
 
@@ -403,7 +405,9 @@ def _lengths(fields: Fields, spec: Experiment | None) -> Lengths | None:
         return None
     value, n = fields.take("n_steps"), len(spec.lanes)
     listed = value if isinstance(value, list) else [value] * n
-    if len(listed) != n or not all(isinstance(x, int) and not isinstance(x, bool) and 1 <= x <= MAX_STEPS for x in listed):  # fmt: skip
+    if len(listed) != n or not all(
+        isinstance(x, int) and not isinstance(x, bool) and 1 <= x <= MAX_STEPS for x in listed
+    ):
         raise fields.error("n_steps", value, f"allowed is a whole number from 1 to {MAX_STEPS:,}, or a list of {n}")
     return tuple(listed)
 
@@ -489,7 +493,9 @@ def _question(fields: Fields) -> Question | None:
     answer = question.count("answer", None, 1, len(options))
     assert answer is not None
     if replies[answer - 1]:
-        raise question.place.error((*question.path, "options", answer - 1), replies[answer - 1], "the right option has no reply: why says it")  # fmt: skip
+        raise question.place.error(
+            (*question.path, "options", answer - 1), replies[answer - 1], "the right option has no reply: why says it"
+        )
     by = question.key("by", tuple(GROUNDS), MEASURE)
     question.done()
     return Question(ask, options, replies, answer, why, by)
@@ -570,11 +576,19 @@ def _sweep(
     for path, values in leaves(grid, ()):
         address = ".".join(path)
         for listed in (values, short.get(address, values)):
-            if not isinstance(listed, list) or not 1 <= len(listed) <= 100 or not all(is_number(x) or isinstance(x, (str, bool)) for x in listed):  # fmt: skip
+            if (
+                not isinstance(listed, list)
+                or not 1 <= len(listed) <= 100
+                or not all(is_number(x) or isinstance(x, (str, bool)) for x in listed)
+            ):
                 raise sweep.place.error((*sweep.path, "grid", *path), listed, "allowed is a list of 1 to 100 values")
         axes.append(Axis(address, tuple(values), tuple(short.pop(address, values))))
     if short and quick is not None:
-        raise quick.error("grid", next(iter(short)), f"the sweep has no such axis; there are: {', '.join(axis.address for axis in axes)}")  # fmt: skip
+        raise quick.error(
+            "grid",
+            next(iter(short)),
+            f"the sweep has no such axis; there are: {', '.join(axis.address for axis in axes)}",
+        )
     sweep.done()
     made = Sweep(measure, quantity, tuple(axes))
     try:
@@ -674,7 +688,11 @@ def _claim(fields: Fields, step: Step, before: Step | None = None) -> Claim:
     quantities = (VALUE, RATIO, DIFFERENCE) if swept else QUANTITIES
     quantity = fields.key("quantity", quantities, VALUE if against is None else RATIO)
     if (against is not None) != (quantity in (RATIO, DIFFERENCE)):
-        raise fields.error("quantity", quantity, "ratio and difference need against, the number of the other lane, and the others have none")  # fmt: skip
+        raise fields.error(
+            "quantity",
+            quantity,
+            "ratio and difference need against, the number of the other lane, and the others have none",
+        )
     reduction, where = _reduction(fields, step, lane, against) if swept else (None, ())
     made = MEASURES[measure.key](**measure.values())
     chains = _check_measure(fields, made, step, before, lane, against) if not swept else (FEWEST, FEWEST)
@@ -689,7 +707,10 @@ def _claim(fields: Fields, step: Step, before: Step | None = None) -> Claim:
             kept = {name: value for name, value in kept.items() if name not in group}
     has_error = made.has_error if not swept else reduction != BEST_AT
     goals = []
-    for values, count, where_from in ((full_given, chains[0], fields), ({**kept, **quick_given}, chains[1], quick or fields)):  # fmt: skip
+    for values, count, where_from in (
+        (full_given, chains[0], fields),
+        ({**kept, **quick_given}, chains[1], quick or fields),
+    ):
         goals.append(_goal(where_from, values, has_error, count))
     paper = _paper(fields, goals[0])
     fields.done()
@@ -750,7 +771,9 @@ def _goal(fields: Fields, values: Mapping[str, Any], has_error: bool, n_chains: 
     if goal.above is not None and goal.below is not None and not goal.above < goal.below:
         raise fields.error("above", goal.above, f"allowed is less than below = {goal.below:g}")
     if goal.errors is not None and not (has_error and n_chains >= FEWEST):
-        raise fields.error("errors", goal.errors, f"a standard error needs a measure that has one, and {FEWEST} chains or more")  # fmt: skip
+        raise fields.error(
+            "errors", goal.errors, f"a standard error needs a measure that has one, and {FEWEST} chains or more"
+        )
     return goal
 
 
@@ -770,9 +793,17 @@ def _reduction(fields: Fields, step: Step, lane: int, against: int | None) -> tu
         if reduction == AT and free:
             raise fields.error("where", dict(where), f"a value is needed for {', '.join(axis.name for axis in free)}")
         if reduction in (BEST, BEST_AT) and (not free or (reduction == BEST_AT and len(free) != 1)):
-            raise fields.error("where", dict(where), "an axis must be left to choose the best from, and for best_at just one")  # fmt: skip
-        if reduction == SLOPE and not (len(free) == len(numeric) == 1 and min(len(free[0].values), len(free[0].quick_values)) > 2 and min(free[0].values) > 0):  # fmt: skip
-            raise fields.error("where", dict(where), "for a slope one axis of three or more positive numbers must be left")  # fmt: skip
+            raise fields.error(
+                "where", dict(where), "an axis must be left to choose the best from, and for best_at just one"
+            )
+        if reduction == SLOPE and not (
+            len(free) == len(numeric) == 1
+            and min(len(free[0].values), len(free[0].quick_values)) > 2
+            and min(free[0].values) > 0
+        ):
+            raise fields.error(
+                "where", dict(where), "for a slope one axis of three or more positive numbers must be left"
+            )
     return reduction, tuple(where.items())
 
 

@@ -57,7 +57,11 @@ def load_all(own: Iterable[str | Path] = (), read: Callable[[Path], Lesson] = re
     lessons, problems = _gather(own, read)
     known = {lesson.key: lesson for lesson in lessons}
     for lesson in lessons:
-        problems += [f"{lesson.file}:1: it needs the lesson {key}, which is not there." for key in lesson.needs if key not in known]  # fmt: skip
+        problems += [
+            f"{lesson.file}:1: it needs the lesson {key}, which is not there."
+            for key in lesson.needs
+            if key not in known
+        ]
     return Library(known, tuple(problems))
 
 
@@ -98,7 +102,9 @@ def read_file(path: Path, read: Callable[[Path], Known]) -> Known:
         raise
     except Exception:
         log.exception("An unexpected error while %s was read", path)
-        raise LessonError(path.name, 1, "it cannot be read; its contents are not as the reader expects; the log has the details.") from None  # fmt: skip
+        raise LessonError(
+            path.name, 1, "it cannot be read; its contents are not as the reader expects; the log has the details."
+        ) from None
 
 
 def _files(folder: Path, key: str) -> list[Path]:
@@ -125,7 +131,11 @@ def _gather(own: Iterable[str | Path], read: Callable[[Path], Known]) -> tuple[l
         try:
             paths = paths_of(folder)
         except OSError as error:
-            why = "there is no such folder of lessons" if isinstance(error, (FileNotFoundError, NotADirectoryError)) else f"it cannot be read: {(error.strerror or str(error)).lower()}"  # fmt: skip
+            why = (
+                "there is no such folder of lessons"
+                if isinstance(error, (FileNotFoundError, NotADirectoryError))
+                else f"it cannot be read: {(error.strerror or str(error)).lower()}"
+            )
             problems.append(f"{folder}: {why}.")
             continue
         if len(paths) > MAX_FILES:

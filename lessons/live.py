@@ -55,7 +55,11 @@ def check(text: str, spec: Experiment | None) -> None:
     """Raise :class:`SpecError` where a text has a formula that cannot be read, or too many of them."""
     listed = formulas(text)
     if text.count("{=") != len(listed):
-        raise SpecError("text", text[text.rindex("{=") :][:40], "a number is written {= formula =} in one line, without braces in it")  # fmt: skip
+        raise SpecError(
+            "text",
+            text[text.rindex("{=") :][:40],
+            "a number is written {= formula =} in one line, without braces in it",
+        )
     if len(listed) > MOST:
         raise SpecError("text", len(listed), f"allowed are {MOST} numbers that follow the controls")
     if listed and spec is None:

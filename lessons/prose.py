@@ -21,8 +21,11 @@ Formula = Callable[[str, bool], str]
 
 
 def as_html(
-    text: str, formula: Formula, live: Callable[[str], str] | None = None, change: Callable[[list[Token]], Iterable[Token]] | None = None,
-) -> str:  # fmt: skip
+    text: str,
+    formula: Formula,
+    live: Callable[[str], str] | None = None,
+    change: Callable[[list[Token]], Iterable[Token]] | None = None,
+) -> str:
     """A text of paragraphs. A formula that is a paragraph of its own is displayed; any other stands in its line,
     together with the punctuation beside it.
 

@@ -119,7 +119,11 @@ def _whole_lane(value: Any) -> bool:
 
 def _put(listed: list[Any], number: int, value: Any, most: int) -> None:
     if number > min(len(listed) + 1, most):
-        raise SpecError(f"lane{number}", value, f"there are {len(listed)}, so the next is lane{len(listed) + 1}, and there are at most {most}")  # fmt: skip
+        raise SpecError(
+            f"lane{number}",
+            value,
+            f"there are {len(listed)}, so the next is lane{len(listed) + 1}, and there are at most {most}",
+        )
     listed[number - 1 : number] = [value]
 
 
@@ -175,7 +179,13 @@ def addresses(data: Mapping[str, Any]) -> list[str]:
     """Every address of an experiment, given as plain data."""
     out = [name for name in SETTINGS if name in data]
     out += [f"target.{name}" for name in data["target"]["params"]]
-    out += [f"lane{i}.{part}.{name}" for i, lane in enumerate(data["lanes"], 1) for part in ("sampler", "gradient") if part in lane for name in lane[part]["params"]]  # fmt: skip
+    out += [
+        f"lane{i}.{part}.{name}"
+        for i, lane in enumerate(data["lanes"], 1)
+        for part in ("sampler", "gradient")
+        if part in lane
+        for name in lane[part]["params"]
+    ]
     return out
 
 

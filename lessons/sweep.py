@@ -124,7 +124,9 @@ def connect(address: str) -> AbstractContextManager[Any]:
     try:
         return Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as error:
-        raise samplers.SpecError("cluster", address, f"no scheduler answers there: {str(error) or type(error).__name__}") from None  # fmt: skip
+        raise samplers.SpecError(
+            "cluster", address, f"no scheduler answers there: {str(error) or type(error).__name__}"
+        ) from None
 
 
 # --- what was already done -------------------------------------------------------------------------------------------
@@ -202,9 +204,16 @@ class Table:
 
 
 def run(
-    sweep: Sweep, spec: Experiment, *, quick: bool, seeds: int, do: Work = in_process, results: Results | None = None,
-    progress: Callable[[int, int], None] | None = None, each: "Each | None" = None,
-) -> Table:  # fmt: skip
+    sweep: Sweep,
+    spec: Experiment,
+    *,
+    quick: bool,
+    seeds: int,
+    do: Work = in_process,
+    results: Results | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    each: "Each | None" = None,
+) -> Table:
     """Every point with every seed, counted on from the experiment's own. ``progress(runs done, runs in all)``, and
     ``each`` of them as it is done.
     """
@@ -314,9 +323,10 @@ def label_of(step: Step, axis: str) -> str:
     part, _, name = axis.rpartition(".")
     key = step.spec.target.key
     owners = {
-        "target": [ANY_TARGET[key]], "sampler": [ANY_SAMPLER[lane.sampler.key] for lane in step.spec.lanes],
+        "target": [ANY_TARGET[key]],
+        "sampler": [ANY_SAMPLER[lane.sampler.key] for lane in step.spec.lanes],
         "gradient": [GRADIENTS[lane.gradient.key] for lane in step.spec.lanes if lane.gradient.key],
-    }  # fmt: skip
+    }
     labels = [p.label for owner in owners.get(part, ()) for known, p in declared(owner) if known == name]
     return str([*labels, *(p.label for known, p in settings_of(key).items() if known == name), name][0])
 

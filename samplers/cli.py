@@ -169,8 +169,16 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(data, ensure_ascii=False, indent=2))
     else:
-        print("\n\n".join([*(_section(data, name) for name in ("targets", "samplers", "gradients")), _pairs(data),
-                           *(_section(data, name) for name in ("models", "methods")), _studies(data)]))  # fmt: skip
+        print(
+            "\n\n".join(
+                [
+                    *(_section(data, name) for name in ("targets", "samplers", "gradients")),
+                    _pairs(data),
+                    *(_section(data, name) for name in ("models", "methods")),
+                    _studies(data),
+                ]
+            )
+        )
     return DONE
 
 
@@ -362,9 +370,11 @@ def _bytes(field: str, path: Path, most: int) -> bytes:
 
 
 def _outputs(out: Path, specs: Sequence[RunSpec]) -> list[Path]:
-    paths = [out] if len(specs) == 1 else [
-        out.with_name(f"{out.stem}-{i}-{spec.sampler.key}{out.suffix}") for i, spec in enumerate(specs, 1)
-    ]  # fmt: skip
+    paths = (
+        [out]
+        if len(specs) == 1
+        else [out.with_name(f"{out.stem}-{i}-{spec.sampler.key}{out.suffix}") for i, spec in enumerate(specs, 1)]
+    )
     for path in paths:
         _check_output(path, SUFFIXES)
     return paths

@@ -38,16 +38,38 @@ _LOOP = types.int64(
 )  # fmt: skip
 
 _BEGIN = types.void(
-    jit.rng_type, jit.matrix, jit.matrix, types.FunctionType(jit.START), jit.vector,
-    types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.BATCH), types.FunctionType(jit.DRAW), jit.vector,
-    types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), jit.integers,
-)  # fmt: skip
+    jit.rng_type,
+    jit.matrix,
+    jit.matrix,
+    types.FunctionType(jit.START),
+    jit.vector,
+    types.FunctionType(jit.POTENTIAL),
+    types.FunctionType(jit.GRADIENT),
+    types.FunctionType(jit.BATCH),
+    types.FunctionType(jit.DRAW),
+    jit.vector,
+    types.FunctionType(jit.PROJECT),
+    types.FunctionType(jit.FLOW),
+    jit.integers,
+)
 
 
 @jit.loop(_BEGIN)
 def begin(
-    rng, position, auxiliary, start, params, potential, gradient, batch, draw, target_params, project, flow, shape,
-):  # fmt: skip
+    rng,
+    position,
+    auxiliary,
+    start,
+    params,
+    potential,
+    gradient,
+    batch,
+    draw,
+    target_params,
+    project,
+    flow,
+    shape,
+):
     """Make the chains' first state of what is the same for all of them."""
     start(
         rng,
@@ -95,9 +117,15 @@ def advance_all(
     state = jit.State(position, momentum, data, memory)
     model = jit.CompiledTarget(potential, gradient, batch, draw, target_params, project, flow, shape)
     source = jit.Source(
-        noise.variance, noise.correction, noise.sample_size, noise.batch_size, noise.replacement, noise.estimated,
-        estimate, estimate_params,
-    )  # fmt: skip
+        noise.variance,
+        noise.correction,
+        noise.sample_size,
+        noise.batch_size,
+        noise.replacement,
+        noise.estimated,
+        estimate,
+        estimate_params,
+    )
     info = jit.Info(last_gradient, counts)
     block = min(max(BLOCK // n_chains, 1), n)
     draws = np.empty((block, n_chains, dim))
@@ -353,7 +381,9 @@ class Run:
             energies = self.target.energies_at(self.position)
             if np.isneginf(energies).any():
                 # No accept step leaves such a place.
-                self.divergence = Divergence(self.steps, f"{self.target.title}: {self.target.unbounded_at(self.position[np.argmin(energies)])}.")  # fmt: skip
+                self.divergence = Divergence(
+                    self.steps, f"{self.target.title}: {self.target.unbounded_at(self.position[np.argmin(energies)])}."
+                )
 
     @property
     def gradients(self) -> int:
@@ -406,12 +436,20 @@ class Run:
     def trace(self) -> Trace:
         """The trace so far. The statistics go on changing with the run; the draws are a copy."""
         return Trace(
-            spec=self.spec, target=self.target, statistics=self.statistics,
+            spec=self.spec,
+            target=self.target,
+            statistics=self.statistics,
             draws=self.kept[:, : self.kept_clock[0]].copy() if self.keep_draws else None,
-            steps=self.steps, counted_from=self.counted_from, gradients=self.gradients, data_seen=self.data_seen, seconds=self.seconds,
-            accepted=int(self.counts[jit.ACCEPTED]), clipped=int(self.counts[jit.CLIPPED]),
-            turned=int(self.counts[jit.TURNED]), divergence=self.divergence,
-        )  # fmt: skip
+            steps=self.steps,
+            counted_from=self.counted_from,
+            gradients=self.gradients,
+            data_seen=self.data_seen,
+            seconds=self.seconds,
+            accepted=int(self.counts[jit.ACCEPTED]),
+            clipped=int(self.counts[jit.CLIPPED]),
+            turned=int(self.counts[jit.TURNED]),
+            divergence=self.divergence,
+        )
 
 
 def functions(spec: RunSpec) -> list[object]:
@@ -443,15 +481,30 @@ def first_state(sampler: Sampler, target: Target, position: Array, rng: Generato
     theta = np.array(position, dtype=float)
     auxiliary = np.tile(sampler.auxiliary(target), (len(theta), 1))
     begin(
-        rng, theta, auxiliary, sampler.start, sampler.packed(target), target.potential, target.gradient, target.batch, target.draw,
-        target.packed(), target.manifold.project, target.manifold.flow, target.manifold.shape(),
-    )  # fmt: skip
+        rng,
+        theta,
+        auxiliary,
+        sampler.start,
+        sampler.packed(target),
+        target.potential,
+        target.gradient,
+        target.batch,
+        target.draw,
+        target.packed(),
+        target.manifold.project,
+        target.manifold.flow,
+        target.manifold.shape(),
+    )
     return theta, auxiliary
 
 
 def run(
-    spec: RunSpec, *, keep_draws: bool = True, progress: Callable[[int, int], None] | None = None, chunk_seconds: float = 0.2,
-) -> Trace:  # fmt: skip
+    spec: RunSpec,
+    *,
+    keep_draws: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+    chunk_seconds: float = 0.2,
+) -> Trace:
     """The whole run of ``spec``: burn-in, then ``n_steps``.
 
     ``progress(steps made, steps in all)`` is called about every ``chunk_seconds``. A KeyboardInterrupt

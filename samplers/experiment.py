@@ -53,9 +53,16 @@ class RunSpec:
 
     @classmethod
     def of(
-        cls, target: str, sampler: str, gradient: str = "", *, target_params: Mapping[str, Any] | None = None,
-        sampler_params: Mapping[str, Any] | None = None, gradient_params: Mapping[str, Any] | None = None, **settings: Any,
-    ) -> "RunSpec":  # fmt: skip
+        cls,
+        target: str,
+        sampler: str,
+        gradient: str = "",
+        *,
+        target_params: Mapping[str, Any] | None = None,
+        sampler_params: Mapping[str, Any] | None = None,
+        gradient_params: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> "RunSpec":
         """A checked spec from names and keyword arguments; what is left out has its default.
 
         Without a ``gradient`` the sampler's first fitting one is taken. Raises
@@ -167,9 +174,13 @@ class Experiment:
 
     @classmethod
     def of(
-        cls, target: str, samplers: Mapping[str, Mapping[str, Any]], *, target_params: Mapping[str, Any] | None = None,
+        cls,
+        target: str,
+        samplers: Mapping[str, Mapping[str, Any]],
+        *,
+        target_params: Mapping[str, Any] | None = None,
         **settings: Any,
-    ) -> "Experiment":  # fmt: skip
+    ) -> "Experiment":
         """A checked experiment from names and values; each sampler once. Raises :class:`SpecError`."""
         lanes = [{"sampler": {"key": key, "params": dict(values)}} for key, values in samplers.items()]
         choice = {"key": target, "params": dict(target_params or {})}
@@ -179,10 +190,16 @@ class Experiment:
         """A run for each lane."""
         settings = {name: getattr(self, name) for name in SETTINGS}
         return tuple(
-            RunSpec(self.target, lane.sampler, lane.gradient, changes=lane.changes, stream=i if self.of_model else None,
-                    **{**settings, **({} if lane.n_steps is None else {"n_steps": lane.n_steps})})
+            RunSpec(
+                self.target,
+                lane.sampler,
+                lane.gradient,
+                changes=lane.changes,
+                stream=i if self.of_model else None,
+                **{**settings, **({} if lane.n_steps is None else {"n_steps": lane.n_steps})},
+            )
             for i, lane in enumerate(self.lanes)
-        )  # fmt: skip
+        )
 
     def make_target(self) -> Target:
         """The density as an object, shared by all who ask for the same one."""

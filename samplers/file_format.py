@@ -193,9 +193,16 @@ class Sheet:
     """A table as text: its titles, and its rows one after the other, with the line in which each ends."""
 
     def __init__(
-        self, name: str, content: bytes, form: Format, *, titles: TitleRow, comments: bool = True, spaces: bool = True,
+        self,
+        name: str,
+        content: bytes,
+        form: Format,
+        *,
+        titles: TitleRow,
+        comments: bool = True,
+        spaces: bool = True,
         named: Sequence[str] = (),
-    ):  # fmt: skip
+    ):
         """``comments`` begin with # or %; ``spaces`` may part columns; ``named`` are titles that tell a separator.
 
         Raises :class:`~samplers.files.FileError`.
@@ -255,7 +262,11 @@ class Sheet:
             if len(row) != n:
                 found = "one field" if len(row) == 1 else f"{len(row)} fields"
                 of = "names" if self.format.title_row == YES else "fields"
-                raise FileError(f"{self.name}, line {line}", f"has {found}", f"line {self.title_line} has {n} {of}; allowed is as many fields in every line, with {self.parted} between them")  # fmt: skip
+                raise FileError(
+                    f"{self.name}, line {line}",
+                    f"has {found}",
+                    f"line {self.title_line} has {n} {of}; allowed is as many fields in every line, with {self.parted} between them",
+                )
             yield line, row
 
     @property
@@ -279,7 +290,11 @@ class Sheet:
             return lower.index(chosen.lower())
         if chosen == NONE and default is None:
             return None
-        raise FileError(f"{self.name}, line {self.title_line}", f"names no column {chosen[:60]}", f"there are {', '.join(self.titles[:40])[:200]}")  # fmt: skip
+        raise FileError(
+            f"{self.name}, line {self.title_line}",
+            f"names no column {chosen[:60]}",
+            f"there are {', '.join(self.titles[:40])[:200]}",
+        )
 
     def lacks(self, row: list[str], columns: Iterable[int]) -> bool:
         """Whether a value of the row is missing, and such rows are left out."""
@@ -291,7 +306,9 @@ class Sheet:
 
     def choose_decimal(self, rows: list[tuple[int, list[str]]], columns: Sequence[int]) -> str:
         """The decimal mark of the numbers in the columns."""
-        found = self.format.decimal or guess_decimal((row[k] for _, row in rows for k in columns), self.format.separator)  # fmt: skip
+        found = self.format.decimal or guess_decimal(
+            (row[k] for _, row in rows for k in columns), self.format.separator
+        )
         self.format = replace(self.format, decimal=found)
         return found
 
@@ -311,7 +328,11 @@ class Sheet:
             if any(percent) and not all(percent):
                 at = percent.index(not percent[0])
                 line, row = rows[at]
-                raise FileError(f"{self.name}, line {line}", f"has {quoted(row[k])} in the column {quoted(titles[k])}", "allowed are numbers all with % or all without")  # fmt: skip
+                raise FileError(
+                    f"{self.name}, line {line}",
+                    f"has {quoted(row[k])} in the column {quoted(titles[k])}",
+                    "allowed are numbers all with % or all without",
+                )
         return out
 
     def _number(self, column: str, mark: str, largest: float, line: int, text: str) -> float:

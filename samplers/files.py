@@ -64,7 +64,9 @@ def reading(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         log.exception("An unexpected error while %s was read", name)
-        raise FileError(name, "cannot be read", "its contents are not as the reader expects; the server's log has the details") from error  # fmt: skip
+        raise FileError(
+            name, "cannot be read", "its contents are not as the reader expects; the server's log has the details"
+        ) from error
 
 
 def short_name(name: str) -> str:
@@ -110,7 +112,11 @@ def csv_rows(name: str, text: str, delimiter: str = ",", before: int = 0) -> Ite
         for line in lines_for(text, delimiter):
             separators += line.count(delimiter)
             if separators > MAX_SEPARATORS:
-                raise FileError(f"{name}, line {before + reader.line_num + 1}", f"has a row of more than {MAX_SEPARATORS:,} separators", "so many are not allowed")  # fmt: skip
+                raise FileError(
+                    f"{name}, line {before + reader.line_num + 1}",
+                    f"has a row of more than {MAX_SEPARATORS:,} separators",
+                    "so many are not allowed",
+                )
             yield line
 
     reader = csv.reader(lines(), **dialect(delimiter))
@@ -135,15 +141,30 @@ def quoted(value: Any) -> str:
 
 
 ENCODINGS = {
-    "utf-8": "UTF-8", "utf-16": "UTF-16", "utf-32": "UTF-32", "windows-1252": "windows-1252 (western Europe)",
-    "mac-roman": "Mac Roman", "windows-1250": "windows-1250 (central Europe)", "windows-1251": "windows-1251 (Cyrillic)",
-    "windows-1253": "windows-1253 (Greek)", "windows-1254": "windows-1254 (Turkish)", "windows-1255": "windows-1255 (Hebrew)",
-    "windows-1256": "windows-1256 (Arabic)", "koi8-r": "KOI8-R", "gb18030": "GB 18030", "shift_jis": "Shift JIS", "euc-kr": "EUC-KR",
-}  # fmt: skip
+    "utf-8": "UTF-8",
+    "utf-16": "UTF-16",
+    "utf-32": "UTF-32",
+    "windows-1252": "windows-1252 (western Europe)",
+    "mac-roman": "Mac Roman",
+    "windows-1250": "windows-1250 (central Europe)",
+    "windows-1251": "windows-1251 (Cyrillic)",
+    "windows-1253": "windows-1253 (Greek)",
+    "windows-1254": "windows-1254 (Turkish)",
+    "windows-1255": "windows-1255 (Hebrew)",
+    "windows-1256": "windows-1256 (Arabic)",
+    "koi8-r": "KOI8-R",
+    "gb18030": "GB 18030",
+    "shift_jis": "Shift JIS",
+    "euc-kr": "EUC-KR",
+}
 """The encodings that are read, and their titles."""
 _MARKS = (
-    (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"),
-)  # fmt: skip
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
 """Byte order marks; the first two bytes of one are another."""
 _NO_TEXT = {
     b"PK\x03\x04": "is a zip archive, as workbooks of Excel are",

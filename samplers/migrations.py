@@ -110,9 +110,11 @@ def _of_lane(lane: Any, coordinates: str) -> Any:
     if not isinstance(lane, dict) or not isinstance(lane.get("changes"), list):
         return lane
     changes = [
-        {**change, "target": _of_choice(change["target"], coordinates)} if isinstance(change, dict) and "target" in change else change
+        {**change, "target": _of_choice(change["target"], coordinates)}
+        if isinstance(change, dict) and "target" in change
+        else change
         for change in lane["changes"]
-    ]  # fmt: skip
+    ]
     return {**lane, "changes": changes}
 
 

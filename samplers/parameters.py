@@ -100,9 +100,15 @@ class CountVector(param.Tuple):
     __slots__ = ["max_length", "max_value", "tex", "unit"]
 
     def __init__(
-        self, default: tuple[int, ...] = (), *, max_length: int = 100, max_value: int = 1_000_000,
-        tex: str = "", unit: str = "", **kw: Any,
-    ):  # fmt: skip
+        self,
+        default: tuple[int, ...] = (),
+        *,
+        max_length: int = 100,
+        max_value: int = 1_000_000,
+        tex: str = "",
+        unit: str = "",
+        **kw: Any,
+    ):
         self.max_length, self.max_value, self.tex, self.unit = max_length, max_value, tex, unit
         super().__init__(default, length=None, **kw)
 
@@ -116,9 +122,15 @@ class RealVector(param.Tuple):
     __slots__ = ["max_length", "max_value", "tex", "unit"]
 
     def __init__(
-        self, default: tuple[float, ...] = (), *, max_length: int = 100, max_value: float = 1e6,
-        tex: str = "", unit: str = "", **kw: Any,
-    ):  # fmt: skip
+        self,
+        default: tuple[float, ...] = (),
+        *,
+        max_length: int = 100,
+        max_value: float = 1e6,
+        tex: str = "",
+        unit: str = "",
+        **kw: Any,
+    ):
         self.max_length, self.max_value, self.tex, self.unit = max_length, max_value, tex, unit
         super().__init__(default, length=None, **kw)
 

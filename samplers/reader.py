@@ -117,10 +117,13 @@ class Reader:
                     SpecError(f"{field}.{name}", values[name], f"there is no such parameter; there are: {names}"),
                     "nothing",
                 )
-        return Choice(cls.key, tuple(
-            (name, self.value(p, f"{field}.{name}", values[name]) if name in values else p.default)
-            for name, p in known.items()
-        ))  # fmt: skip
+        return Choice(
+            cls.key,
+            tuple(
+                (name, self.value(p, f"{field}.{name}", values[name]) if name in values else p.default)
+                for name, p in known.items()
+            ),
+        )
 
     def value(self, parameter: param.Parameter, field: str, value: Any) -> Value:
         """A parameter's value, or the nearest allowed one."""

@@ -160,9 +160,12 @@ def normal(y, mu, s):
 
 def student(y, nu, mu, s):
     return (
-        mpmath.loggamma((nu + 1) / 2) - mpmath.loggamma(nu / 2) - mpmath.log(nu * mpmath.pi) / 2 - mpmath.log(s)
+        mpmath.loggamma((nu + 1) / 2)
+        - mpmath.loggamma(nu / 2)
+        - mpmath.log(nu * mpmath.pi) / 2
+        - mpmath.log(s)
         - (nu + 1) / 2 * mpmath.log(1 + ((y - mu) / s) ** 2 / nu)
-    )  # fmt: skip
+    )
 
 
 def cauchy(y, mu, s):
@@ -309,7 +312,10 @@ def main() -> None:
         allowed = [each.error / each.share if each.share else case.allowed for each in (value, slope)]
         where = ", ".join(f"{x:.4g}" for x in slope.at)
         bad = "  <<<" if max(value.share, slope.share) > 1 else ""
-        print(f"{case.title:26} {value.error:9.1e} {allowed[0]:9.1e}  {slope.error:9.1e} {allowed[1]:9.1e}   {where}{bad}", flush=True)  # fmt: skip
+        print(
+            f"{case.title:26} {value.error:9.1e} {allowed[0]:9.1e}  {slope.error:9.1e} {allowed[1]:9.1e}   {where}{bad}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -56,9 +56,15 @@ LINKS = (
     "?model=network(graph:karate)&method=gibbs&method=gamma_sgvb(optimiser:adam)&show=2&seed=7",
 )
 FORMULAS = (
-    "theta^4 - 2*theta^2 + theta/3", "exp(-theta^2/2)*cos(3*theta)", "1 + theta^2/(1 + abs(theta))", "-r/2", "sqrt(1 + theta^2)",
-    "log(1 + exp(theta)) - min(theta, 1)^3", "((theta + 1)*(theta - 1))^2/4 + tanh(theta)", "1e-3 + 2.5E+2*sin(theta)^2",
-)  # fmt: skip
+    "theta^4 - 2*theta^2 + theta/3",
+    "exp(-theta^2/2)*cos(3*theta)",
+    "1 + theta^2/(1 + abs(theta))",
+    "-r/2",
+    "sqrt(1 + theta^2)",
+    "log(1 + exp(theta)) - min(theta, 1)^3",
+    "((theta + 1)*(theta - 1))^2/4 + tanh(theta)",
+    "1e-3 + 2.5E+2*sin(theta)^2",
+)
 LESSON = """+++
 title = "A title"
 minutes = 5
@@ -105,7 +111,7 @@ FILES = {
         "edges.csv": b"source,target\na,b\nb,c\nc,a\nc,d\nd,e\ne,f\nf,d\n",
         "graph.graphml": b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="d0" for="node" attr.name="name" attr.type="string"/><graph edgedefault="undirected"><node id="a"><data key="d0">A</data></node><node id="b"/><node id="c"/><edge source="a" target="b"/><edge source="b" target="c"/></graph></graphml>',
     },
-}  # fmt: skip
+}
 SENT = (
     "x", None, 1, -1, 0.5, True, [], mapping({}), [[]], ["x"], [None, None, None], ["hello"], ["hello", 1, None, "free"], [0, 0, 0, 0, None], ["click", "joint", "0"],
     ["click", "nothing", 0], ["curve", "joint", *[1e308] * 500], 10**15, "x" * 5000, "listening", "chosen", "next", "leave", mapping({"type": None}),
@@ -131,13 +137,15 @@ def mutated(rng: random.Random, text: str) -> str:
         i, j = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
         j = min(j, i + rng.choice((1, 3, 12, 60)))
         bit = rng.choice(BITS)
-        text = rng.choice((
-            lambda i=i, j=j, text=text: text[:i] + text[j:],
-            lambda i=i, bit=bit, text=text: text[:i] + bit + text[i:],
-            lambda i=i, j=j, bit=bit, text=text: text[:i] + bit + text[j:],
-            lambda i=i, j=j, text=text: text[:j] + text[i:j] * rng.choice((1, 2, 40)) + text[j:],
-            lambda i=i, j=j, text=text: text[j:] + text[i:j] + text[:i],
-        ))()  # fmt: skip
+        text = rng.choice(
+            (
+                lambda i=i, j=j, text=text: text[:i] + text[j:],
+                lambda i=i, bit=bit, text=text: text[:i] + bit + text[i:],
+                lambda i=i, j=j, bit=bit, text=text: text[:i] + bit + text[j:],
+                lambda i=i, j=j, text=text: text[:j] + text[i:j] * rng.choice((1, 2, 40)) + text[j:],
+                lambda i=i, j=j, text=text: text[j:] + text[i:j] + text[:i],
+            )
+        )()
     return text[:60_000]
 
 
@@ -153,12 +161,23 @@ def mutated_bytes(rng: random.Random, content: bytes) -> bytes:
 def any_value(rng: random.Random, depth: int = 0) -> Any:
     """Something that JSON can hold and a Bokeh message might."""
     simple: list[Callable[[], Any]] = [
-        lambda: rng.choice(BITS), lambda: rng.choice((0, 1, -1, 2**31, 2**63, 10**40, 1e308, -0.5)), lambda: None, lambda: rng.random() < 0.5,
-        lambda: {"id": "p" + str(rng.randint(1000, 9999))}, lambda: {"type": "number", "value": "nan"},
+        lambda: rng.choice(BITS),
+        lambda: rng.choice((0, 1, -1, 2**31, 2**63, 10**40, 1e308, -0.5)),
+        lambda: None,
+        lambda: rng.random() < 0.5,
+        lambda: {"id": "p" + str(rng.randint(1000, 9999))},
+        lambda: {"type": "number", "value": "nan"},
         lambda: {"type": "object", "name": "CustomJS", "id": "h1", "attributes": {"code": "document.title='CANARY'"}},
-        lambda: {"type": "ndarray", "array": {"type": "bytes", "data": "AAAA"}, "shape": [10**9, 10**9], "dtype": "float64", "order": "little"},
-        lambda: {"type": "map", "entries": [["md", "/etc/hostname"]]}, lambda: {"md": "/usr/share/pixmaps/debian-logo.png"},
-    ]  # fmt: skip
+        lambda: {
+            "type": "ndarray",
+            "array": {"type": "bytes", "data": "AAAA"},
+            "shape": [10**9, 10**9],
+            "dtype": "float64",
+            "order": "little",
+        },
+        lambda: {"type": "map", "entries": [["md", "/etc/hostname"]]},
+        lambda: {"md": "/usr/share/pixmaps/debian-logo.png"},
+    ]
     if depth < 3 and rng.random() < 0.3:
         count = rng.choice((0, 1, 3, 200))
         if rng.random() < 0.5:
@@ -353,10 +372,21 @@ class Attacker:
                     "Unknown",
                 )
             )
-            self.page.patch({
-                "kind": what, "model": {"id": model["id"]}, "title": any_value(rng), "attr": "data", "data": any_value(rng), "new": any_value(rng),
-                "cols": any_value(rng), "rollover": any_value(rng), "patches": any_value(rng), "msg_type": rng.choice(BITS), "msg_data": any_value(rng),
-            })  # fmt: skip
+            self.page.patch(
+                {
+                    "kind": what,
+                    "model": {"id": model["id"]},
+                    "title": any_value(rng),
+                    "attr": "data",
+                    "data": any_value(rng),
+                    "new": any_value(rng),
+                    "cols": any_value(rng),
+                    "rollover": any_value(rng),
+                    "patches": any_value(rng),
+                    "msg_type": rng.choice(BITS),
+                    "msg_data": any_value(rng),
+                }
+            )
         elif kind == 6:
             self.page.answer(rng.choice((-3, -2, -1, 0, 1, 10**6, 2**70)), rng.choice((-1, 0, 1, 2**70)))
         else:
@@ -464,12 +494,19 @@ async def attack(
     alive = bool(watch.times) and watch.times[-1] > end - 3
     gaps = [b - a for a, b in zip(watch.times, watch.times[1:], strict=False)]
     return Report(
-        sent=sent, opened=lab.opened + sum(page.opened for page in studies.values()), answers=answers, hung=hung, crashes=server.crashes(),
-        executed=any(CANARY in path.name for place in (folder, Path.cwd()) for path in place.iterdir()), alive=alive,
-        seconds=time.perf_counter() - began, frames_per_second=watch.slowest(),
-        longest_gap=max((gap for _, gap in watch.quiet_gaps()), default=0.0), longest_gap_while_opening=max(gaps, default=0.0),
+        sent=sent,
+        opened=lab.opened + sum(page.opened for page in studies.values()),
+        answers=answers,
+        hung=hung,
+        crashes=server.crashes(),
+        executed=any(CANARY in path.name for place in (folder, Path.cwd()) for path in place.iterdir()),
+        alive=alive,
+        seconds=time.perf_counter() - began,
+        frames_per_second=watch.slowest(),
+        longest_gap=max((gap for _, gap in watch.quiet_gaps()), default=0.0),
+        longest_gap_while_opening=max(gaps, default=0.0),
         stood_still=watch.stood_still(),
-    )  # fmt: skip
+    )
 
 
 async def _taken(*attackers: Attacker) -> None:

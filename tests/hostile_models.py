@@ -99,7 +99,13 @@ def model_of(rng: random.Random, table: str, columns: tuple[str, ...]) -> Model:
     prior = rng.choice(
         (f"normal_lpdf({linear}, 0, 1)", grown(rng, depth, names), " + ".join(f"normal_lpdf({n}, 0, 1)" for n in names))
     )
-    return {"table": table, "parameters": declared(rng, names), "prior": prior, "row": row, "curve": rng.choice(("", "", grown(rng, 2, (*names, columns[0]))))}  # fmt: skip
+    return {
+        "table": table,
+        "parameters": declared(rng, names),
+        "prior": prior,
+        "row": row,
+        "curve": rng.choice(("", "", grown(rng, 2, (*names, columns[0])))),
+    }
 
 
 def explosive(rng: random.Random, table: str, columns: tuple[str, ...]) -> Model:
@@ -115,7 +121,14 @@ def explosive(rng: random.Random, table: str, columns: tuple[str, ...]) -> Model
     while True:
         arguments = [row, *rng.choices([*names, y, "1", f"{y}*a0"], k=n - 1)]
         rng.shuffle(arguments)
-        wrapped = rng.choice((f"{key}({','.join(arguments)})", f"{rng.choice(list(FUNCTIONS))}({row})", f"({row})*({y}+a1)", f"({row})^{rng.choice(('2', '3', '-1', '.5'))}"))  # fmt: skip
+        wrapped = rng.choice(
+            (
+                f"{key}({','.join(arguments)})",
+                f"{rng.choice(list(FUNCTIONS))}({row})",
+                f"({row})*({y}+a1)",
+                f"({row})^{rng.choice(('2', '3', '-1', '.5'))}",
+            )
+        )
         if len(wrapped) > rng.choice((150, 300, 400)):
             break
         row = wrapped
@@ -123,7 +136,13 @@ def explosive(rng: random.Random, table: str, columns: tuple[str, ...]) -> Model
     row = rng.choice(
         (row, row, products, "*".join(f"exp({n}*{y})" for n in names), f"({total}+{y})^20*({total})^3", f"{row} + {y}")
     )
-    return {"table": table, "parameters": ", ".join(map(bound.format, names)), "prior": rng.choice((f"normal_lpdf({total}, 0, 1)", products.replace(y, "a1"), f"log({row.replace(y, 'a2')})")), "row": row, "curve": ""}  # fmt: skip
+    return {
+        "table": table,
+        "parameters": ", ".join(map(bound.format, names)),
+        "prior": rng.choice((f"normal_lpdf({total}, 0, 1)", products.replace(y, "a1"), f"log({row.replace(y, 'a2')})")),
+        "row": row,
+        "curve": "",
+    }
 
 
 def mutated(rng: random.Random, text: str) -> str:
@@ -132,7 +151,14 @@ def mutated(rng: random.Random, text: str) -> str:
     for _ in range(rng.randint(1, 3)):
         i, j = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
         j = min(j, i + rng.choice((1, 3, 12, 400)))
-        text = rng.choice((text[:i] + text[j:], text[:i] + rng.choice(words) + text[j:], text[i:] + text[:i], text[:j] + text[i:j] * rng.choice((1, 2, 30)) + text[j:]))[:60_000]  # fmt: skip
+        text = rng.choice(
+            (
+                text[:i] + text[j:],
+                text[:i] + rng.choice(words) + text[j:],
+                text[i:] + text[:i],
+                text[:j] + text[i:j] * rng.choice((1, 2, 30)) + text[j:],
+            )
+        )[:60_000]
     return text
 
 

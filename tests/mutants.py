@@ -532,8 +532,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once (default %(default)s)")
     parser.add_argument("--group", choices=GROUPS, action="append", help="only this group")
     folder = Path(tempfile.gettempdir(), "sgmcmc-lab-mutants")
-    parser.add_argument("--folder", type=Path, default=folder, help="what is learnt, and results; killed mutants are "
-                        "not tried again (default %(default)s)")  # fmt: skip
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=folder,
+        help="what is learnt, and results; killed mutants are not tried again (default %(default)s)",
+    )
     options = parser.parse_args()
     os.chdir(ROOT)
     (options.folder / "cache").mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,20 @@ import numpy as np
 N_STEPS = 3
 GARBAGE = {"f": np.nan, "i": 77, "b": True}
 """The first value of an uninitialised array, by the kind of its numbers."""
-NEAR = ["gaussian", "correlated_gaussian", "gamma", "lognormal", "sparse_dirichlet", "linear_regression", "student_mean",
-        "fisher", "von_mises", "matrix_langevin", "sphere_dirichlet", "mises_posterior"]  # fmt: skip
+NEAR = [
+    "gaussian",
+    "correlated_gaussian",
+    "gamma",
+    "lognormal",
+    "sparse_dirichlet",
+    "linear_regression",
+    "student_mean",
+    "fisher",
+    "von_mises",
+    "matrix_langevin",
+    "sphere_dirichlet",
+    "mises_posterior",
+]
 """Targets of all supports and with data; each sampler is tried on the first two that it takes with each estimator."""
 
 
@@ -55,7 +67,12 @@ def of_samplers():
     for s, t, g in cases():
         for far in (0.0, 200.0) if t in NEAR[:2] else (0.0,):
             params = {"step_size": 1.0} if far and "step_size" in SAMPLERS[s].param else {}
-            run = engine.Run(RunSpec.of(t, s, g, target_params=FEW_DATA.get(t), sampler_params=params, n_chains=2, n_steps=N_STEPS, seed=3), keep_draws=True)  # fmt: skip
+            run = engine.Run(
+                RunSpec.of(
+                    t, s, g, target_params=FEW_DATA.get(t), sampler_params=params, n_chains=2, n_steps=N_STEPS, seed=3
+                ),
+                keep_draws=True,
+            )
             run.position += far
             run.advance(N_STEPS)
             name = f"{s} {t} {g} {far:g}"

@@ -73,7 +73,9 @@ def main() -> int:
         made = animated(pictures, quality)
         if len(made) <= MOST:
             FILE.write_bytes(made)
-            print(f"{FILE.name}: {len(pictures)} frames of {SIZE['width']} × {SIZE['height']}, {len(made):,} bytes, quality {quality}")  # fmt: skip
+            print(
+                f"{FILE.name}: {len(pictures)} frames of {SIZE['width']} × {SIZE['height']}, {len(made):,} bytes, quality {quality}"
+            )
             return 0
     print(f"no quality of {QUALITIES} fits {MOST:,} bytes", file=sys.stderr)
     return 1

@@ -154,7 +154,11 @@ def table(found: Mapping[str, Sight], when: str) -> str:
     of_defaults = {name: of_pairs[name] for name in defaults() if name in of_pairs}
     others = {name: one for name, one in found.items() if name not in of_pairs}
     rows = ["| pages | all | KS below .1 | .1 to .25 | above |", "|---|---|---|---|---|"]
-    for title, some in (("target × sampler", of_pairs), ("of these, defaults of the target or the sampler", of_defaults), ("workbench, typed posterior", others)):  # fmt: skip
+    for title, some in (
+        ("target × sampler", of_pairs),
+        ("of these, defaults of the target or the sampler", of_defaults),
+        ("workbench, typed posterior", others),
+    ):
         rows.append(f"| {title} | {len(some)} | {' | '.join(map(str, counts(list(some.values()))))} |")
     far = sorted((item for item in found.items() if not item[1].agrees), key=lambda item: item[1].ks)
     rows += ["", "The pages whose draws do not agree say:", "", "| page | sentence |", "|---|---|"]
@@ -175,7 +179,9 @@ def main() -> int:
             print(f"{one.ks:6.3f} {one.steps:7,}  {name}  {one.said}", flush=True)
     when = record.in_words(record.conditions(machine()))
     if not given.page:
-        KEPT.write_text(json.dumps({"measured": when, "pages": found}, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")  # fmt: skip
+        KEPT.write_text(
+            json.dumps({"measured": when, "pages": found}, ensure_ascii=False, indent=0) + "\n", encoding="utf-8"
+        )
         record.put(README, table(found, when))
     print(table(found, when))
     of_pairs = [one for name, one in found.items() if " × " in name]

@@ -40,7 +40,9 @@ def test_pip_installs_what_the_file_says():
             "--report",
             "-",
         ]
-        done = subprocess.run([*command, "-c", str(file), str(FILE.parent.parent)], capture_output=True, text=True, timeout=600)  # fmt: skip
+        done = subprocess.run(
+            [*command, "-c", str(file), str(FILE.parent.parent)], capture_output=True, text=True, timeout=600
+        )
         assert done.returncode == 0, done.stderr
         found = (one["metadata"] for one in json.loads(done.stdout)["install"])
         return {canonicalize_name(one["name"]): one["version"] for one in found if one["name"] != "sgmcmc-lab"}

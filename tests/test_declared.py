@@ -18,8 +18,17 @@ READ_BY_PANEL = {"_esm", "_stylesheets", "_initialized"}
 
 
 READ_BY_NUMBA = {
-    "_library_class", "_tm", "_tm_features", "_engine", "_target_data", "_data_layout", "_loopvect", "_opt_level", "_internal_codegen", "is32bit",
-}  # fmt: skip
+    "_library_class",
+    "_tm",
+    "_tm_features",
+    "_engine",
+    "_target_data",
+    "_data_layout",
+    "_loopvect",
+    "_opt_level",
+    "_internal_codegen",
+    "is32bit",
+}
 """The attributes of a code generator of Numba, in samplers/compile/wasm/cross.py."""
 
 

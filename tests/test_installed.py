@@ -47,7 +47,14 @@ pytestmark = pytest.mark.slow
 
 def python(folder, *arguments, **more):
     """The output of a process that finds this folder's packages."""
-    return subprocess.run([sys.executable, *arguments], env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True, timeout=300, **more)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **more,
+    )
 
 
 def test_an_installed_package_is_in_the_lists_and_runs(tmp_path):
@@ -64,7 +71,10 @@ def test_an_installed_package_is_in_the_lists_and_runs(tmp_path):
         ("gaussian", "sgld", "uniform"),
     } <= offered
     spec = tmp_path / "spec.json"
-    spec.write_text(json.dumps({"target": "logistic", "sampler": "unadjusted", "gradient": "uniform", "n_steps": 50}), encoding="utf-8")  # fmt: skip
+    spec.write_text(
+        json.dumps({"target": "logistic", "sampler": "unadjusted", "gradient": "uniform", "n_steps": 50}),
+        encoding="utf-8",
+    )
     ran = python(tmp_path, "-m", "sgmcmc_lab.samplers", "run", str(spec), "--out", str(tmp_path / "draws.csv"))
     assert ran.returncode == 0, ran.stderr
     assert len((tmp_path / "draws.csv").read_text(encoding="utf-8").splitlines()) > 200
@@ -91,5 +101,11 @@ def test_a_faulty_package_is_left_out_with_a_line_of_the_log(tmp_path):
     assert not without.stderr
     lines = listed.stderr.splitlines()
     assert len(lines) == 5
-    for what, why in (("gone:Gone", "No module named"), ("logistic:draw", "no subclass of sgmcmc_lab.samplers.targets.base.Target"), ("gaussian:Gaussian", "two targets are called gaussian"), ("base:Target", "declares no key"), ("logistic:Logistic", "no subclass of sgmcmc_lab.app.views.base.View")):  # fmt: skip
+    for what, why in (
+        ("gone:Gone", "No module named"),
+        ("logistic:draw", "no subclass of sgmcmc_lab.samplers.targets.base.Target"),
+        ("gaussian:Gaussian", "two targets are called gaussian"),
+        ("base:Target", "declares no key"),
+        ("logistic:Logistic", "no subclass of sgmcmc_lab.app.views.base.View"),
+    ):
         assert sum(what in line and why in line for line in lines) == 1, (what, lines)

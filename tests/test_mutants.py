@@ -14,8 +14,11 @@ def test_every_group_has_files_and_tests(group):
 
 @pytest.mark.parametrize(
     ("entry", "sentence"),
-    [("test_nothing_is_called_so", "no file of tests is called"), ("test_fair_executor::moments sits_in_no_name", "has a name with moments, sits_in_no_name")],
-)  # fmt: skip
+    [
+        ("test_nothing_is_called_so", "no file of tests is called"),
+        ("test_fair_executor::moments sits_in_no_name", "has a name with moments, sits_in_no_name"),
+    ],
+)
 def test_a_pattern_that_nothing_has_is_an_error(entry, sentence, monkeypatch):
     """The planted faults: a file that was renamed, and words that no test has any more."""
     monkeypatch.setitem(mutants.GROUPS, "app/live/fair_executor.py", ("test_fair_executor", entry))

@@ -52,7 +52,9 @@ def fenced(text: str, kind: str) -> list[str]:
 
 def spans(text: str) -> list[str]:
     """The code in its lines, outside of fenced blocks."""
-    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"^(`{3,})\w*\n.*?^\1", "", text, flags=re.MULTILINE | re.DOTALL))  # fmt: skip
+    return re.findall(
+        r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"^(`{3,})\w*\n.*?^\1", "", text, flags=re.MULTILINE | re.DOTALL)
+    )
 
 
 # Length
@@ -197,7 +199,9 @@ print(json.dumps(wrong))
 
 def refused(listed: list[list[str]]) -> list[list[str]]:
     """The commands that their own parsers refuse, each with the reason."""
-    done = subprocess.run([sys.executable, "-c", PARSE], cwd=ROOT, input=json.dumps(listed), capture_output=True, text=True, timeout=300)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE], cwd=ROOT, input=json.dumps(listed), capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -205,7 +209,11 @@ def refused(listed: list[list[str]]) -> list[list[str]]:
 @pytest.mark.slow
 def test_every_command_is_one_that_its_program_takes():
     """The last three are planted: a module, an option and a value that do not exist."""
-    planted = [["python", "-m", "sgmcmc_lab.samplers.gone"], ["python", "-m", "sgmcmc_lab.lessons", "--gone"], ["python", "-m", "tests.benchmarks", "--class", "N"]]  # fmt: skip
+    planted = [
+        ["python", "-m", "sgmcmc_lab.samplers.gone"],
+        ["python", "-m", "sgmcmc_lab.lessons", "--gone"],
+        ["python", "-m", "tests.benchmarks", "--class", "N"],
+    ]
     listed = [words for text in DOCUMENTS.values() for words in commands(text)]
     assert len(listed) > 60
     images = image_commands()
@@ -220,7 +228,9 @@ def test_what_pip_installs_is_declared():
     asked = [words[2:] for words in commands(TEXT) if words[:2] == ["pip", "install"]]
     assert len(asked) > 3
     for words in asked:
-        assert set(words) <= {"-e", ".", "-c", "--no-compile", "assets/constraints.txt"} | {word for word in words if word.startswith(".[")}  # fmt: skip
+        assert set(words) <= {"-e", ".", "-c", "--no-compile", "assets/constraints.txt"} | {
+            word for word in words if word.startswith(".[")
+        }
         for extras in re.findall(r"\.\[([\w,]+)\]", " ".join(words)):
             assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
     for extra in re.findall(r"extras? `(\w+)`", TEXT):
@@ -233,7 +243,9 @@ def test_binder_installs_the_tested_versions():
     assert lines[:2] == ["-c ../assets/constraints.txt", "-e ."]
     assert (folder / lines[0].removeprefix("-c ")).is_file()
     version = (folder / "runtime.txt").read_text(encoding="utf-8").strip().removeprefix("python-")
-    image = re.search(r"^FROM python:([\d.]+)-slim$", (ROOT / ".container/Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)  # fmt: skip
+    image = re.search(
+        r"^FROM python:([\d.]+)-slim$", (ROOT / ".container/Dockerfile").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert f"Programming Language :: Python :: {version}" in PROJECT["project"]["classifiers"] and image[1] == version
 
 
@@ -291,7 +303,11 @@ def test_the_readmes_name_every_command_and_option(monkeypatch, capsys):
 @cache
 def source() -> str:
     """All programs of the project as one text."""
-    return "\n".join(path.read_text(encoding="utf-8") for folder in ("app", "lessons", "samplers", "tests") for path in (ROOT / folder).rglob("*.py"))  # fmt: skip
+    return "\n".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("app", "lessons", "samplers", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    )
 
 
 def missing_names(text: str) -> list[str]:
@@ -305,7 +321,9 @@ def missing_names(text: str) -> list[str]:
         if dotted:
             module, _, attribute = dotted[0].rpartition(".")
             there = ROOT.joinpath(*dotted[0].split("."))
-            if not (there.is_dir() or there.with_suffix(".py").is_file()) and not hasattr(importlib.import_module(module), attribute):  # fmt: skip
+            if not (there.is_dir() or there.with_suffix(".py").is_file()) and not hasattr(
+                importlib.import_module(module), attribute
+            ):
                 wrong.append(span)
     wrong += [name for name in set(re.findall(r"\bSGMCMC_[A-Z_]+", text)) if name not in source()]
     return wrong
@@ -358,8 +376,18 @@ def not_listed(text: str) -> list[str]:
         module: re.findall(r"`(\w+)`", names)
         for module, names in re.findall(r"^\| `(sgmcmc_lab[\w.]*)` \| (.+) \|$", text, re.MULTILINE)
     }
-    wrong = [f"{module}.{name}" for module in PUBLIC for name in importlib.import_module(module).__all__ if name not in listed.get(module, ())]  # fmt: skip
-    wrong += [f"{module}.{name}" for module, names in listed.items() for name in names if not hasattr(importlib.import_module(module), name)]  # fmt: skip
+    wrong = [
+        f"{module}.{name}"
+        for module in PUBLIC
+        for name in importlib.import_module(module).__all__
+        if name not in listed.get(module, ())
+    ]
+    wrong += [
+        f"{module}.{name}"
+        for module, names in listed.items()
+        for name in names
+        if not hasattr(importlib.import_module(module), name)
+    ]
     return wrong
 
 
@@ -375,7 +403,9 @@ def test_the_public_names_stand_on_their_page():
 
 def anchors(text: str) -> set[str]:
     """The anchors of the headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.+)$", re.sub(r"^(`{3,})\w*\n.*?^\1", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)  # fmt: skip
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"^(`{3,})\w*\n.*?^\1", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
+    )
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
@@ -451,9 +481,13 @@ def test_a_package_index_gets_absolute_addresses(source, tmp_path):
     for name in ("assets/package_index.py", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     urls = f'[project.urls]\nSource = "{source}"\n\n' if source else ""
-    (tmp_path / "pyproject.toml").write_text(project.replace("[project.scripts]", f"{urls}[project.scripts]"), encoding="utf-8")  # fmt: skip
+    (tmp_path / "pyproject.toml").write_text(
+        project.replace("[project.scripts]", f"{urls}[project.scripts]"), encoding="utf-8"
+    )
     code = "from setuptools import build_meta; print(build_meta.prepare_metadata_for_build_wheel('.'))"
-    made = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)  # fmt: skip
+    made = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+    )
     described = (tmp_path / made.stdout.splitlines()[-1] / "METADATA").read_text(encoding="utf-8")
     assert "Description-Content-Type: text/markdown" in described
     _, _, text = described.partition("\n\n")
@@ -475,7 +509,9 @@ def test_the_programs_of_the_readmes_run():
     assert len(programs) == 2
     # In one process, for what they import takes longest.
     both = f"for program in {programs!r}: exec(program, {{'__name__': '__main__'}})"
-    printed = subprocess.run([sys.executable, "-c", both], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout  # fmt: skip
+    printed = subprocess.run(
+        [sys.executable, "-c", both], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True
+    ).stdout
     measured, exact = map(float, printed.splitlines()[-1].split())
     # Of N(−0.053, 0.138²): the chain of 200 units of time forgets at a rate of 53, and the long run has 10,000 draws.
     assert abs(measured - exact) < 4 * 0.138 * ((2 / 53 / 200) ** 0.5 + 0.01)
@@ -529,7 +565,13 @@ def wrong_results(text: str) -> list[str]:
         not in made
     ):
         wrong.append("which claims test the paper's number")
-    told = [(claim, f"{key} {step.number}") for key, lesson in lessons.items() for step in lesson.steps for claim in step.claims if claim.paper]  # fmt: skip
+    told = [
+        (claim, f"{key} {step.number}")
+        for key, lesson in lessons.items()
+        for step in lesson.steps
+        for claim in step.claims
+        if claim.paper
+    ]
     if len(rows) != len(told) + 1:
         wrong.append(f"{len(rows) - 1} rows of {len(told)} claims")
     for (figure, says, number, ours, allowed, step, reason), (claim, where) in zip(rows[1:], told, strict=False):
@@ -604,7 +646,9 @@ def test_the_measured_figures_are_those_of_their_records():
 
 
 def test_version_date_and_licence_agree():
-    citation = dict(re.findall(r"^([\w-]+): \"?([^\"\n]+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE))  # fmt: skip
+    citation = dict(
+        re.findall(r"^([\w-]+): \"?([^\"\n]+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     project = PROJECT["project"]
     newest = re.search(r"^## \[(.+?)\] - (\d{4}-\d\d-\d\d)$", DOCUMENTS["CHANGELOG.md"], re.MULTILINE)
     assert (citation["version"], citation["date-released"]) == newest.groups()

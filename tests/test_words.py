@@ -73,11 +73,15 @@ COUNT = r"(?:a|one|two|three|four|five|six|seven|eight|nine|ten|many|few|fewer|s
 SENTENCES = {
     "a clause as the subject": re.compile(r"^(?:What|Who|Whose|Which|Whoever|Whatever)\b.*[^?]$"),
     "a place as the subject": re.compile(r"^Where\b[^,]*[^?,]$"),
-    "as … as there is": re.compile(r"\bas (?:many|much|long|often|far|large|small|few|little)\b[^.;]{0,40}\bas there (?:is|are)\b"),
+    "as … as there is": re.compile(
+        r"\bas (?:many|much|long|often|far|large|small|few|little)\b[^.;]{0,40}\bas there (?:is|are)\b"
+    ),
     "is had": re.compile(r"\b(?:is|are|was|were|be|been) had\b"),
     "lets … go": re.compile(r"\b(?:lets?|letting)\b[^.;]{0,30}\bgo\b"),
-    "data counted one by one": re.compile(rf"\b{COUNT} data\b(?=[.,;:)]|$| (?:a|are|at|each|in|is|of|that|which|were)\b)|\bdatum\b(?!\)`)"),
-}  # fmt: skip
+    "data counted one by one": re.compile(
+        rf"\b{COUNT} data\b(?=[.,;:)]|$| (?:a|are|at|each|in|is|of|that|which|were)\b)|\bdatum\b(?!\)`)"
+    ),
+}
 """Kinds of sentences that a reader of the field stops at. The subject is a noun, and the verb says what it does."""
 
 

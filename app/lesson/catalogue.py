@@ -31,8 +31,19 @@ class Catalogue:
             self._intro, self._ways, self._broken = _html(), _folded("", _WAYS), _html(css_classes=["lesson-problems"])
             self._menu = Contents(self._chosen)
             self._dialog = pmui.Dialog(
-                self._intro, self._ways, terms(), self._broken, self._menu, title="Lessons", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="md", sizing_mode="stretch_width",
-            )  # fmt: skip
+                self._intro,
+                self._ways,
+                terms(),
+                self._broken,
+                self._menu,
+                title="Lessons",
+                title_variant="h5",
+                show_close_button=True,
+                close_on_click=True,
+                open=True,
+                width_option="md",
+                sizing_mode="stretch_width",
+            )
             self._fill()
             self.panel.objects = [self._dialog]
         else:

@@ -15,14 +15,25 @@ from sgmcmc_lab.samplers import Experiment, Lane
 
 State = Literal["pending", "early", "holds", "fails", "other", "elsewhere", "running"]
 SIGNS: dict[State, str] = {
-    "pending": "…", "early": "…", "holds": "✓", "fails": "✗", "other": "~", "elsewhere": "–", "running": "…",
-}  # fmt: skip
+    "pending": "…",
+    "early": "…",
+    "holds": "✓",
+    "fails": "✗",
+    "other": "~",
+    "elsewhere": "–",
+    "running": "…",
+}
 ROUNDING = 1e-9
 """Chains that are all the same have no error but that of their sums, below this share of the number."""
 WORDS: dict[State, str] = {
-    "pending": "measuring", "early": "too early", "holds": "holds", "fails": "not yet",
-    "other": "not the claim's settings", "elsewhere": "not measured yet", "running": "running",
-}  # fmt: skip
+    "pending": "measuring",
+    "early": "too early",
+    "holds": "holds",
+    "fails": "not yet",
+    "other": "not the claim's settings",
+    "elsewhere": "not measured yet",
+    "running": "running",
+}
 
 
 @dataclass(frozen=True)

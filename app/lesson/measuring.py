@@ -23,8 +23,13 @@ class Measuring:
     """A button; while it measures how far it is, with a way to give it up; and the picture of a sweep."""
 
     def __init__(
-        self, step: Step, names: Sequence[str], colours: Theme, command: str, do_later: Callable[[Coroutine[Any, Any, None]], None],
-    ):  # fmt: skip
+        self,
+        step: Step,
+        names: Sequence[str],
+        colours: Theme,
+        command: str,
+        do_later: Callable[[Coroutine[Any, Any, None]], None],
+    ):
         self._step, self._command, self._do_later = step, command, do_later
         self._document = pn.state.curdoc
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
@@ -88,10 +93,22 @@ class Measuring:
         line: list[Any] = []
         if found is None:
             button = pmui.Button(
-                label="Measure them here", icon="speed", size="small", variant="outlined", margin=(6, 12), description="Measure them here: the step's own runs, at reduced length; this takes from some seconds to a minute.",
-            )  # fmt: skip
+                label="Measure them here",
+                icon="speed",
+                size="small",
+                variant="outlined",
+                margin=(6, 12),
+                description="Measure them here: the step's own runs, at reduced length; this takes from some seconds to a minute.",
+            )
             button.on_click(lambda _: self.begin())
-            line = [button, pn.pane.HTML(f"or in a terminal: <code>{escape(self._command)}</code>", margin=(10, 12), styles={"font-size": "13px"})]  # fmt: skip
+            line = [
+                button,
+                pn.pane.HTML(
+                    f"or in a terminal: <code>{escape(self._command)}</code>",
+                    margin=(10, 12),
+                    styles={"font-size": "13px"},
+                ),
+            ]
         elif found.running:
             cancel = pmui.Button(label="Cancel", icon="close", size="small", variant="outlined", margin=(6, 12))
             cancel.on_click(lambda _: self.cancel())

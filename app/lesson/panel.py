@@ -123,9 +123,15 @@ class LessonPanel:
     """The widgets of the open step, and what its live claims say."""
 
     def __init__(
-        self, state: "AppState", controls: Any, go: Callable[[Lesson, int], None], go_to: Callable[[str], None],
-        follow: Callable[[], str | None], contents: Callable[[], None], do_later: Callable[[Coroutine[Any, Any, None]], None],
-    ):  # fmt: skip
+        self,
+        state: "AppState",
+        controls: Any,
+        go: Callable[[Lesson, int], None],
+        go_to: Callable[[str], None],
+        follow: Callable[[], str | None],
+        contents: Callable[[], None],
+        do_later: Callable[[Coroutine[Any, Any, None]], None],
+    ):
         """``go`` opens a step, and ``go_to`` a lesson by its key; ``follow`` is the key of the lesson after this one;
         ``contents`` shows the list; what takes a while is left to ``do_later``.
         """
@@ -242,9 +248,11 @@ class LessonPanel:
         parts.append(self._ways(lesson))
         present = self.state.present
         self.panel.param.update(
-            objects=parts, visible=True, css_classes=["lesson", "present"] if present else ["lesson"],
+            objects=parts,
+            visible=True,
+            css_classes=["lesson", "present"] if present else ["lesson"],
             styles=self._size(),
-        )  # fmt: skip
+        )
 
     def _size(self) -> dict[str, str]:
         return {"--size": "1.4" if self.state.present else "1"}
@@ -254,9 +262,15 @@ class LessonPanel:
         return pn.pane.HTML(html, disable_math=False, stylesheets=[_TEXT], sizing_mode="stretch_width", **margins)
 
     def _box(self, icon: str, html: str) -> Any:
-        return self._text(html, margin=(6, 12), styles={
-            "border-left": "4px solid #1976d2", "padding": "4px 10px", "background": "color-mix(in srgb, #1976d2 8%, transparent)",
-        })  # fmt: skip
+        return self._text(
+            html,
+            margin=(6, 12),
+            styles={
+                "border-left": "4px solid #1976d2",
+                "padding": "4px 10px",
+                "background": "color-mix(in srgb, #1976d2 8%, transparent)",
+            },
+        )
 
     def _head(self, lesson: Lesson) -> Any:
         contents = pmui.IconButton(
@@ -293,16 +307,31 @@ class LessonPanel:
                 if number in (answer, question.answer) and not any(isinstance(part, Anchor) for part in parts):
                     parts.append(Anchor(fresh=self._answered))
                 state = "right" if number == question.answer else "wrong" if number == answer else "other"
-            parts.append(Option(
-                lambda number=number: self.reply(number), state=state, words=as_words(text), sizing_mode="stretch_width", margin=(3, 12),
-                content=self._text(in_line(text), margin=0),
-            ))  # fmt: skip
+            parts.append(
+                Option(
+                    lambda number=number: self.reply(number),
+                    state=state,
+                    words=as_words(text),
+                    sizing_mode="stretch_width",
+                    margin=(3, 12),
+                    content=self._text(in_line(text), margin=0),
+                )
+            )
             if number == answer and question.reply(number):
                 said = in_line(question.reply(number), self._explained)
-                parts.append(self._text(said, margin=(0, 12, 6, 12), styles={"border-left": "4px solid #d3473d", "padding-left": "10px"}))  # fmt: skip
+                parts.append(
+                    self._text(
+                        said, margin=(0, 12, 6, 12), styles={"border-left": "4px solid #d3473d", "padding-left": "10px"}
+                    )
+                )
         if self.place.waiting:
-            skip = pmui.Button(label="Skip", size="small", variant="text", margin=(0, 8),
-                               description="Skip: run it without a prediction.")  # fmt: skip
+            skip = pmui.Button(
+                label="Skip",
+                size="small",
+                variant="text",
+                margin=(0, 8),
+                description="Skip: run it without a prediction.",
+            )
             skip.on_click(lambda _: self.reply(SKIPPED))
             note = self._text("<span class='small'>The experiment waits for your answer.</span>", margin=(8, 12))
             parts.append(pn.Row(skip, note, sizing_mode="stretch_width", margin=0))
@@ -325,7 +354,15 @@ class LessonPanel:
         self.state.playing = True
 
     def _claims(self, step: Step) -> list[Any]:
-        self._divs = [Div(text="", sizing_mode="stretch_width", margin=(0, 12, 2, 12), styles={"font-size": f"{14 * (1.4 if self.state.present else 1):g}px"}) for _ in step.claims]  # fmt: skip
+        self._divs = [
+            Div(
+                text="",
+                sizing_mode="stretch_width",
+                margin=(0, 12, 2, 12),
+                styles={"font-size": f"{14 * (1.4 if self.state.present else 1):g}px"},
+            )
+            for _ in step.claims
+        ]
         if not step.claims:
             return []
         how = "checked live" if any(claim.live for claim in step.claims) else "from separate runs"
@@ -370,8 +407,14 @@ class LessonPanel:
         label = "Next" if not last else "Next lesson" if following is not None else "All lessons"
         forward = pmui.Button(label=label, icon="arrow_forward", size="small", variant="contained", margin=(6, 4))
         forward.on_click(lambda _: self.next())
-        free = pmui.Button(label="Try it yourself", icon="tune", size="small", variant="outlined", margin=(6, 4),
-                           description="Try it yourself: all controls, on this experiment.")  # fmt: skip
+        free = pmui.Button(
+            label="Try it yourself",
+            icon="tune",
+            size="small",
+            variant="outlined",
+            margin=(6, 4),
+            description="Try it yourself: all controls, on this experiment.",
+        )
         if self.place.free:
             free.param.update(
                 label="Back to the step",

@@ -54,11 +54,18 @@ class SweepPicture:
         """Of each lane its bars, its line and its markers."""
         self.captions = [
             Label(
-                x=8, y=Node(target="frame", symbol="top", offset=4 + LINE * i), x_units="screen", y_units="screen", text_baseline="top",
-                text_font_size="13px", text_color=colour, background_fill_color=colours.surface, background_fill_alpha=0.7,
+                x=8,
+                y=Node(target="frame", symbol="top", offset=4 + LINE * i),
+                x_units="screen",
+                y_units="screen",
+                text_baseline="top",
+                text_font_size="13px",
+                text_color=colour,
+                background_fill_color=colours.surface,
+                background_fill_alpha=0.7,
             )
             for i, colour in enumerate(colours.lanes[: len(names)])
-        ]  # fmt: skip
+        ]
         for caption in self.captions:
             self.figure.add_layout(caption)
         self.show(rows)

@@ -269,7 +269,9 @@ class Runner(Live):
             return prepare(progress, experiment, upload)
         job: asyncio.Future[Lanes]
         if known:
-            job = asyncio.get_running_loop().run_in_executor(_LOADER.of(self._loading), prepare, progress, experiment, upload)  # fmt: skip
+            job = asyncio.get_running_loop().run_in_executor(
+                _LOADER.of(self._loading), prepare, progress, experiment, upload
+            )
         else:
             search = self._search_for(experiment)
             progress, job = search.progress, asyncio.ensure_future(self._unknown(search, experiment))
@@ -318,7 +320,9 @@ class Runner(Live):
                 search.go_on.set()
         if lanes is None:
             await asyncio.shield(search.job)
-            lanes = await loop.run_in_executor(_LOADER.of(self._loading), DensityLanes.prepare, search.progress, experiment)  # fmt: skip
+            lanes = await loop.run_in_executor(
+                _LOADER.of(self._loading), DensityLanes.prepare, search.progress, experiment
+            )
         return lanes
 
     async def _end_search(self, search: Search, lanes: DensityLanes) -> None:

@@ -93,9 +93,13 @@ def described_separately(step: Step, place: int) -> dict[str, Any]:
         del run["target"]
         lanes.append({"run": run, "exact": exact(measure, runs[number - 1])})
     return {
-        "place": place, "measure": described_measure(measure), "lanes": lanes, "quantity": claim.quantity,
-        "goal": asdict(claim.quick_goal), "seeds": step.quick_seeds,
-    }  # fmt: skip
+        "place": place,
+        "measure": described_measure(measure),
+        "lanes": lanes,
+        "quantity": claim.quantity,
+        "goal": asdict(claim.quick_goal),
+        "seeds": step.quick_seeds,
+    }
 
 
 def follows(measure: Measure, spec: RunSpec, full: RunSpec) -> dict[str, Any] | None:

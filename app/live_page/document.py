@@ -67,8 +67,20 @@ MOST_CHAINS = 100
 NAMES = tuple(f"\u27ea{i}\u27eb" for i in range(4))
 """Placeholders for the lanes' names in a figure; the page fills them in."""
 COMPANIONS = (
-    "sgld", "sghmc", "hmc", "nuts", "scir", "sgrld", "sggmc", "gmc", "geodesic_sgld", "gsgnht", "mala", "baoab", "svgd",
-)  # fmt: skip
+    "sgld",
+    "sghmc",
+    "hmc",
+    "nuts",
+    "scir",
+    "sgrld",
+    "sggmc",
+    "gmc",
+    "geodesic_sgld",
+    "gsgnht",
+    "mala",
+    "baoab",
+    "svgd",
+)
 """Samplers that the page of an experiment offers in addition to its own, if they fit the target, in this order."""
 MOST_COMPANIONS = 4
 MOST_LANES = 3
@@ -80,8 +92,11 @@ MOST_STOP = 200_000
 MOST_MOVED = 3
 """The largest number of a target's parameters with sliders."""
 MENUS = {
-    "target": "other targets", "sampler": "other samplers", "gradient": "other gradients", "lanes": "more samplers",
-}  # fmt: skip
+    "target": "other targets",
+    "sampler": "other samplers",
+    "gradient": "other gradients",
+    "lanes": "more samplers",
+}
 """Controls of a lesson's step that its live page does not have."""
 
 
@@ -95,9 +110,15 @@ class LivePage(NamedTuple):
 
 
 def document(
-    title: str, states: Sequence[AppState | None], text: str = "", beside: bool = False, companions: Sequence[str] = (),
-    lesson: Mapping[str, Any] | None = None, more: Sequence[RunSpec] = (), lab: str = "",
-) -> LivePage:  # fmt: skip
+    title: str,
+    states: Sequence[AppState | None],
+    text: str = "",
+    beside: bool = False,
+    companions: Sequence[str] = (),
+    lesson: Mapping[str, Any] | None = None,
+    more: Sequence[RunSpec] = (),
+    lab: str = "",
+) -> LivePage:
     """One HTML file of several steps, each an experiment on a density, or None for a step with text only.
 
     ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. With
@@ -312,8 +333,12 @@ def _drawn(keys: Sequence[str], scene: Scene) -> list[Drawn]:
 
 
 def _carried(
-    drawn: Mapping[int, Sequence[Drawn]], scenes: Mapping[int, Scene], n_lanes: int, other: Mapping[str, Any], known: Mapping[str, str],
-) -> dict[int, list[tuple[Difference, Drawn]]]:  # fmt: skip
+    drawn: Mapping[int, Sequence[Drawn]],
+    scenes: Mapping[int, Scene],
+    n_lanes: int,
+    other: Mapping[str, Any],
+    known: Mapping[str, str],
+) -> dict[int, list[tuple[Difference, Drawn]]]:
     """For another theme or target: the differences in the figures for each number of lanes, each with the new figure
     for the file's number.
 
@@ -360,9 +385,11 @@ def _changes(found: Iterable[tuple[Difference, Drawn]]) -> dict[str, Changes]:
 def _controls(step: Step, kinds: Sequence[Any], stops: Mapping[str, Any]) -> list[str]:
     """The controls of the page that a lesson's step shows, by their addresses; a reader can show the others, too."""
     lanes = [
-        f"lane{number}.{part}.{name}" for number, kind in enumerate(kinds, 1) for part in ("sampler", "gradient")
+        f"lane{number}.{part}.{name}"
+        for number, kind in enumerate(kinds, 1)
+        for part in ("sampler", "gradient")
         for name in kind[part]["first"]
-    ]  # fmt: skip
+    ]
     there = (*lanes, *(f"target.{name}" for name in stops), "speed", "seed", "n_chains")
     return [name for name in there if shows(step, name)]
 
@@ -383,8 +410,13 @@ def _elsewhere(state: AppState, step: Step, kinds: Sequence[Any], stops: Mapping
 
 
 def _stops(
-    state: AppState, names: Sequence[str], alone: Sequence[Experiment], kinds: Sequence[Any], drawn: Mapping[int, Sequence[Drawn]], scenes: Mapping[int, Scene],
-) -> dict[str, Any]:  # fmt: skip
+    state: AppState,
+    names: Sequence[str],
+    alone: Sequence[Experiment],
+    kinds: Sequence[Any],
+    drawn: Mapping[int, Sequence[Drawn]],
+    scenes: Mapping[int, Scene],
+) -> dict[str, Any]:
     """For each parameter of the target with a slider: the differences at each of its values."""
     out = {}
     first = state.experiment.target.values()
@@ -405,9 +437,14 @@ def _stops(
 
 
 def _stop(
-    state: AppState, name: str, value: Value, alone: Sequence[Experiment], kinds: Sequence[Any], drawn: Mapping[int, Sequence[Drawn]],
+    state: AppState,
+    name: str,
+    value: Value,
+    alone: Sequence[Experiment],
+    kinds: Sequence[Any],
+    drawn: Mapping[int, Sequence[Drawn]],
     scenes: Mapping[int, Scene],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """The differences at this value of the target's parameter. Raises :class:`SpecError` for an invalid value, and
     :class:`~app.live_page.figures.StructureError` where the figures differ in structure.
     """
@@ -528,9 +565,15 @@ def _equations(
     own = {name: first[name] for name in sampler.optional}
     found = [dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))]
     return [
-        (flags, "".join(mathml(line, alone=True) for line in rows_of(sampler.update_by(gradient, {**first, **flags}), COMMAS, MOST_LETTERS)))
+        (
+            flags,
+            "".join(
+                mathml(line, alone=True)
+                for line in rows_of(sampler.update_by(gradient, {**first, **flags}), COMMAS, MOST_LETTERS)
+            ),
+        )
         for flags in [*(one for one in found if one != own), {}]
-    ]  # fmt: skip
+    ]
 
 
 def _choice(owner: Any, values: Any, describe: Any) -> dict[str, Any]:
@@ -538,9 +581,14 @@ def _choice(owner: Any, values: Any, describe: Any) -> dict[str, Any]:
     found = variations(owner, first, describe)
     parameters = [_parameter(name, parameter) for name, parameter in declared(owner) if name in found]
     return {
-        "key": owner.key, "title": owner.title, "first": {name: first[name] for name in found}, "base": describe(first),
-        "parameters": parameters, "variations": found, "texts": _texts(values),
-    }  # fmt: skip
+        "key": owner.key,
+        "title": owner.title,
+        "first": {name: first[name] for name in found},
+        "base": describe(first),
+        "parameters": parameters,
+        "variations": found,
+        "texts": _texts(values),
+    }
 
 
 def _texts(values: Mapping[str, Value]) -> dict[str, str]:
@@ -552,6 +600,10 @@ def _parameter(name: str, parameter: Any) -> dict[str, Any]:
     kinds = {Count: "count", Real: "real", Flag: "flag", Option: "option"}
     bounds = getattr(parameter, "bounds", None)
     return {
-        "name": name, "label": parameter.label, "doc": parameter.doc or "", "kind": next(kind for one, kind in kinds.items() if isinstance(parameter, one)),
-        "bounds": list(bounds) if bounds else None, "log": getattr(parameter, "log", False),
-    }  # fmt: skip
+        "name": name,
+        "label": parameter.label,
+        "doc": parameter.doc or "",
+        "kind": next(kind for one, kind in kinds.items() if isinstance(parameter, one)),
+        "bounds": list(bounds) if bounds else None,
+        "log": getattr(parameter, "log", False),
+    }

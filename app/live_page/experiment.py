@@ -15,9 +15,13 @@ from sgmcmc_lab.samplers.settings import ANY_TARGET
 
 
 def live_page(
-    experiment: Experiment, title: str = "", shown: Sequence[str] = (), axis: str = "", upload: Upload | None = None,
+    experiment: Experiment,
+    title: str = "",
+    shown: Sequence[str] = (),
+    axis: str = "",
+    upload: Upload | None = None,
     lab: str = "",
-) -> str:  # fmt: skip
+) -> str:
     """The text of one HTML file with the experiment and further samplers for its target. Raises :class:`SpecError`.
 
     ``axis`` is the x axis of a model's curves, ``upload`` holds the user's own data for a model, and ``lab`` is the

@@ -107,7 +107,9 @@ def step_html(lesson: Lesson, step: Step, live: bool) -> str:
         after.append(f"<p class='small'>{NO_SWEEP}</p>")
     after += [f"<p><b>Exercise {n}.</b> {sentence(one.text)}</p>" for n, one in enumerate(step.exercises, 1)]
     if step.exercises or (step.spec is not None and not live) or (step.sweep is not None and not swept):
-        after.append("<p class='small'><a class='in-lab' hidden target='_blank' rel='noopener'>Open this step in the lab on this computer</a></p>")  # fmt: skip
+        after.append(
+            "<p class='small'><a class='in-lab' hidden target='_blank' rel='noopener'>Open this step in the lab on this computer</a></p>"
+        )
     # On a narrow screen the script puts the pictures and their controls into the slot.
     return f"<section class='text' data-step='{step.number}'>{''.join(parts)}<div class='slot'></div><div class='after'>{''.join(after)}</div></section>"
 

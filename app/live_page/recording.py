@@ -131,8 +131,17 @@ def _recorded(
         item = smaller(standalone(view.figure))
         light, dark = dressed(view.figure)
         figures.append(
-            {"key": key, "title": view.title, "hint": view.hint, "figure": item, "fixed": fixed, "moments": moments, "light": light, "dark": dark}
-        )  # fmt: skip
+            {
+                "key": key,
+                "title": view.title,
+                "hint": view.hint,
+                "figure": item,
+                "fixed": fixed,
+                "moments": moments,
+                "light": light,
+                "dark": dark,
+            }
+        )
     widgets = any(isinstance(model, Widget) for view in views.values() for model in view.figure.references())
     return {"steps": steps, "figures": figures, "widgets": widgets} if figures else None
 

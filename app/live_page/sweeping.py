@@ -76,13 +76,18 @@ def described(step: Step, names: Sequence[str]) -> dict[str, Any]:
             "perRoot": per_root(measure, points[0].spec),
             "cells": cells(measure, points[0].spec),
             "claims": [_claim(step.claims[i], i) for i in claims_of(step)],
-            "axis": axis, "values": values, "numeric": numeric, "log": log, "sizes": step.sweep.quantity != VALUE, "names": list(names),
+            "axis": axis,
+            "values": values,
+            "numeric": numeric,
+            "log": log,
+            "sizes": step.sweep.quantity != VALUE,
+            "names": list(names),
         },
         "figure": figure,
         "sources": [sources[k : k + 3] for k in range(0, len(sources), 3)],
         "light": light,
         "dark": dark,
-    }  # fmt: skip
+    }
 
 
 def dressed(figure: Model) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
@@ -97,7 +102,10 @@ def dressed(figure: Model) -> tuple[dict[str, dict[str, Any]], dict[str, dict[st
         key: [name for name, colour in listed.items() if before[key].get(name, colour) != colour]
         for key, listed in after.items()
     }
-    light, dark = ({key: {name: of[key][name] for name in names} for key, names in changed.items() if names} for of in (before, after))  # fmt: skip
+    light, dark = (
+        {key: {name: of[key][name] for name in names} for key, names in changed.items() if names}
+        for of in (before, after)
+    )
     return light, dark
 
 
@@ -105,11 +113,12 @@ def _colours(figure: Model) -> dict[str, dict[str, Any]]:
     """The texts of all models of a figure, including colours, and the palettes, by the model's id."""
     return {
         model.id: {
-            name: list(plain) if name == "palette" else plain for name, value in model.properties_with_values().items()
+            name: list(plain) if name == "palette" else plain
+            for name, value in model.properties_with_values().items()
             if isinstance(plain := getattr(value, "value", value), str) or name == "palette"
         }
         for model in figure.references()
-    }  # fmt: skip
+    }
 
 
 def _darken(figure: Model) -> None:
@@ -139,6 +148,10 @@ def _point(point: Point, measure: Measure) -> dict[str, Any]:
 
 def _claim(claim: Claim, place: int) -> dict[str, Any]:
     return {
-        "place": place, "lanes": [number - 1 for number in claim.lanes], "quantity": claim.quantity, "reduction": claim.reduction,
-        "where": dict(claim.where), "goal": asdict(claim.quick_goal),
-    }  # fmt: skip
+        "place": place,
+        "lanes": [number - 1 for number in claim.lanes],
+        "quantity": claim.quantity,
+        "reduction": claim.reduction,
+        "where": dict(claim.where),
+        "goal": asdict(claim.quick_goal),
+    }

@@ -296,9 +296,13 @@ class ControlPanel(ABC):
         if index in self._errors:
             body = [Notice(self._errors[index], margin=(4, 10)), *body]
         return pn.Column(
-            pn.Row(*head, sizing_mode="stretch_width", margin=0), *body, sizing_mode="stretch_width", margin=(8, 8, 0, 8),
-            styles={"border-left": f"5px solid {colour}", "border-radius": "4px"}, css_classes=["lane"],
-        )  # fmt: skip
+            pn.Row(*head, sizing_mode="stretch_width", margin=0),
+            *body,
+            sizing_mode="stretch_width",
+            margin=(8, 8, 0, 8),
+            styles={"border-left": f"5px solid {colour}", "border-radius": "4px"},
+            css_classes=["lane"],
+        )
 
     def _name(self, title: str) -> Any:
         """The heading of a card whose menu is left out."""
@@ -308,18 +312,30 @@ class ControlPanel(ABC):
     def _add_button(self, what: str, help_: str, add: Callable[[], Any], full: bool) -> Any:
         label = f"Add a {what} to compare"
         button = pmui.Button(
-            label=label, icon="add", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
-            disabled=full, description=f"{label}: {help_}",
-        )  # fmt: skip
+            label=label,
+            icon="add",
+            variant="outlined",
+            size="small",
+            sizing_mode="stretch_width",
+            margin=(10, 10),
+            disabled=full,
+            description=f"{label}: {help_}",
+        )
         button.on_click(lambda _: self._do(add))
         return button
 
     def _seed(self, doc: str, end: int) -> Any:
         def make() -> Any:
             made = pmui.IntInput(
-                label="Seed", value=self.state.seed, start=0, end=end, size="small",
-                description=doc, sizing_mode="stretch_width", margin=(4, 10),
-            )  # fmt: skip
+                label="Seed",
+                value=self.state.seed,
+                start=0,
+                end=end,
+                size="small",
+                description=doc,
+                sizing_mode="stretch_width",
+                margin=(4, 10),
+            )
             made.param.watch(lambda event: self._do(self.state.set_seed, event.new), "value")
             return made
 
@@ -362,9 +378,12 @@ class Controls(ControlPanel):
     state: AppState
 
     def __init__(
-        self, state: AppState, notify: Callable[[str, str], None], of_lesson: bool = False,
+        self,
+        state: AppState,
+        notify: Callable[[str, str], None],
+        of_lesson: bool = False,
         later: Callable[[Callable[[], None]], None] = at_once,
-    ):  # fmt: skip
+    ):
         """``later`` puts work off until the frame is out: new widgets take the server as long as all else together."""
         super().__init__(state, notify, of_lesson)
         self._boxes: dict[str, FileBox] = {}
@@ -425,9 +444,15 @@ class Controls(ControlPanel):
         parts = []
         if state.shows("target"):
             menu = pmui.Select(
-                label="Target", groups=target_groups(), value=choice.key, size="small", searchable=True,
-                description=f"The distribution to sample from, or a model of data. {sentence(target)}", sizing_mode="stretch_width", margin=(10, 10, 4, 10),
-            )  # fmt: skip
+                label="Target",
+                groups=target_groups(),
+                value=choice.key,
+                size="small",
+                searchable=True,
+                description=f"The distribution to sample from, or a model of data. {sentence(target)}",
+                sizing_mode="stretch_width",
+                margin=(10, 10, 4, 10),
+            )
             menu.param.watch(lambda event: self._do(state.set_target, event.new), "value")
             parts.append(menu)
         if choice.key in KINDS or state.experiment.of_model:
@@ -495,9 +520,14 @@ class Controls(ControlPanel):
         gradients = {GRADIENTS[key].title: key for key in GRADIENTS if key in fitting}
         if len(gradients) > 1 and state.shows("gradient"):
             choose = pmui.Select(
-                label="Gradient", options=gradients, value=gradient.key, size="small", sizing_mode="stretch_width",
-                description=sentence(gradient), margin=(4, 10),
-            )  # fmt: skip
+                label="Gradient",
+                options=gradients,
+                value=gradient.key,
+                size="small",
+                sizing_mode="stretch_width",
+                description=sentence(gradient),
+                margin=(4, 10),
+            )
             choose.param.watch(lambda event: self._do(state.set_gradient, i, event.new), "value")
             made.append(choose)
         for name, p in declared(gradient):
@@ -515,9 +545,13 @@ class Controls(ControlPanel):
             return self._name(f"{i + 1}. {state.lane_titles()[i]}")
         menu = pmui.Select(
             label=f"{'Method' if state.experiment.of_model else 'Sampler'} {i + 1}",
-            options={ANY_SAMPLER[key].title: key for key in samplers_of(state.experiment.target.key)}, value=sampler.key,
-            size="small", sizing_mode="stretch_width", description=sentence(sampler), margin=(8, 4, 4, 10),
-        )  # fmt: skip
+            options={ANY_SAMPLER[key].title: key for key in samplers_of(state.experiment.target.key)},
+            value=sampler.key,
+            size="small",
+            sizing_mode="stretch_width",
+            description=sentence(sampler),
+            margin=(8, 4, 4, 10),
+        )
         menu.param.watch(lambda event: self._do(state.set_sampler, i, event.new), "value")
         return menu
 
@@ -537,7 +571,11 @@ class Controls(ControlPanel):
         if not state.shows("lanes"):
             return []
         most = max_lanes(state.experiment.target.key)
-        what = "another method on the same data" if state.experiment.of_model else "another sampler on the same target with the same seed"  # fmt: skip
+        what = (
+            "another method on the same data"
+            if state.experiment.of_model
+            else "another sampler on the same target with the same seed"
+        )
         full = len(state.experiment.lanes) >= most
         return [self._add_button(self._lane_word, f"{what}; up to {most}.", state.add_lane, full)]
 
@@ -585,9 +623,14 @@ class Controls(ControlPanel):
 
     def _bench(self) -> list[Any]:
         bench = pmui.Button(
-            label="Recipe workbench", icon="science", variant="outlined", size="small", sizing_mode="stretch_width", margin=(10, 10),
+            label="Recipe workbench",
+            icon="science",
+            variant="outlined",
+            size="small",
+            sizing_mode="stretch_width",
+            margin=(10, 10),
             description="Recipe workbench: type your own D(z) and Q(z), and see whether it is right and how fast it mixes.",
-        )  # fmt: skip
+        )
         bench.on_click(lambda _: self._do(self.state.open_workbench))
         return [bench]
 
@@ -595,17 +638,27 @@ class Controls(ControlPanel):
         """The ways to the models of data, and from them to a density."""
         models = {model.title: key for key, model in MODELS.items() if key != self.state.experiment.target.key}
         menu = pmui.MenuButton(
-            label="Models of data", icon="dataset", variant="outlined", size="small", sizing_mode="stretch_width",
-            margin=(4, 10), items=[{"label": title} for title in models],
+            label="Models of data",
+            icon="dataset",
+            variant="outlined",
+            size="small",
+            sizing_mode="stretch_width",
+            margin=(4, 10),
+            items=[{"label": title} for title in models],
             description="Models of data: methods for a model of real data, side by side.",
-        )  # fmt: skip
+        )
         menu.on_click(lambda item: self._do(self.state.set_target, models[item["label"]]))
         made = [menu]
         if self.state.experiment.of_model:
             back = pmui.Button(
-                label="Known distributions", icon="functions", variant="outlined", size="small", sizing_mode="stretch_width",
-                margin=(4, 10), description="Known distributions: samplers on distributions whose answers are known exactly.",
-            )  # fmt: skip
+                label="Known distributions",
+                icon="functions",
+                variant="outlined",
+                size="small",
+                sizing_mode="stretch_width",
+                margin=(4, 10),
+                description="Known distributions: samplers on distributions whose answers are known exactly.",
+            )
             back.on_click(lambda _: self._do(self.state.set_target, DEFAULT.target.key))
             made.append(back)
         return made

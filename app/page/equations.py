@@ -67,7 +67,11 @@ def cards(state: AppState) -> list[Any]:
             formulas = [
                 x for x in (update_of(lane), *(own or (sampler.diffusion, sampler.curl)), tex) if x != r"\text{none}"
             ]
-            details = entry("Integrator", sampler.integrator) + entry("Gradient", gradient.title) + entry("Source", sampler.source)  # fmt: skip
+            details = (
+                entry("Integrator", sampler.integrator)
+                + entry("Gradient", gradient.title)
+                + entry("Source", sampler.source)
+            )
         out.append(
             card(
                 colours.lanes[i],
@@ -118,5 +122,8 @@ def card(colour: str, title: str, formulas: list[str], details: str) -> Any:
         pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
         _formula("\n".join(formulas)),
         pn.pane.HTML(description(details), stylesheets=[_STYLE], margin=0, sizing_mode="stretch_width"),
-        sizing_mode="stretch_width", margin=6, elevation=1, styles={"border-left": f"5px solid {colour}"},
-    )  # fmt: skip
+        sizing_mode="stretch_width",
+        margin=6,
+        elevation=1,
+        styles={"border-left": f"5px solid {colour}"},
+    )

@@ -125,9 +125,15 @@ class ExportMenu:
         self._making = False
         """Whether a live page is being made, which takes a processor."""
         self.panel = pmui.MenuButton(
-            label="Export", icon="ios_share", size="small", color="light", variant="outlined", margin=(0, 8), sx={"color": "white"},
+            label="Export",
+            icon="ios_share",
+            size="small",
+            color="light",
+            variant="outlined",
+            margin=(0, 8),
+            sx={"color": "white"},
             items=self._items(),
-        )  # fmt: skip
+        )
         self.panel.on_click(self._clicked)
         state.param.watch(lambda *_: self._refresh(), "experiment")
 
@@ -203,10 +209,17 @@ class ExportMenu:
             return
         experiment, views = self.state.experiment, tuple(self.state.views)
         if experiment.of_own_data:
-            held = "shows your data to everyone who has the file" if experiment.of_model else "contains your table: everyone with the file can read it"  # fmt: skip
+            held = (
+                "shows your data to everyone who has the file"
+                if experiment.of_model
+                else "contains your table: everyone with the file can read it"
+            )
             self.notify("warning", f"The live page {held}, too.")
         if experiment.of_model:
-            self.notify("info", "A recording of this experiment is being made, which takes ten seconds: models of data need Python to run.")  # fmt: skip
+            self.notify(
+                "info",
+                "A recording of this experiment is being made, which takes ten seconds: models of data need Python to run.",
+            )
         else:
             self.notify("info", "The live page is being made. Functions that were never compiled for it take a minute.")
         make = partial(

@@ -15,7 +15,17 @@ _NOTHING = re.compile(
     r"\\(?:[bB]igg?[lr]?|left|right|,|;|!|:|(?:text|display)style|operatorname|math\w+|text|tilde|hat|bar|dot|limits)|[{}\s&]"
 )
 _SIGNS = {"+", "-", "=", r"\leftarrow", r"\sim", r"\min", r"\exp"}
-_WIDTHS = {r"\quad": 2.0, r"\qquad": 4.0, r"\log": 3.0, r"\exp": 3.0, r"\sum": 2.0, r"\leftarrow": 2.5, "=": 2.2, "+": 2.0, "-": 2.0}  # fmt: skip
+_WIDTHS = {
+    r"\quad": 2.0,
+    r"\qquad": 4.0,
+    r"\log": 3.0,
+    r"\exp": 3.0,
+    r"\sum": 2.0,
+    r"\leftarrow": 2.5,
+    "=": 2.2,
+    "+": 2.0,
+    "-": 2.0,
+}
 _BRACKETS = frozenset("()[]")
 _OPEN, _CLOSE = {"{", "(", "[", r"\left", r"\underbrace"}, {"}", ")", "]"}
 

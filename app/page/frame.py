@@ -53,7 +53,13 @@ _COMPONENTS = {
 _DARK = "html:root { background-color: var(--mui-palette-background-default, #121212); }"
 """The page's own colour, before its scripts have set the variable."""
 PHONE = "@media (max-width: 599px)"
-ICON = {"fontSize": 0, "minWidth": 36, "height": 36, "& .MuiButton-startIcon": {"margin": 0}, "& .MuiButton-startIcon *": {"fontSize": "20px !important"}}  # fmt: skip
+ICON = {
+    "fontSize": 0,
+    "minWidth": 36,
+    "height": 36,
+    "& .MuiButton-startIcon": {"margin": 0},
+    "& .MuiButton-startIcon *": {"fontSize": "20px !important"},
+}
 """A button without its words, which name it all the same."""
 _NO_DRAWER = {"& .header [aria-label$='drawer']": {"display": "none"}}
 NARROW = 900
@@ -64,9 +70,17 @@ class Frame:
     """The page around its parts; it follows the lesson, presenter mode, the width of the screen and the colours."""
 
     def __init__(
-        self, state: AppState, *, main: Sequence[Any], below: Sequence[Any], lesson: Any, room: Any, controls: Any,
-        overlays: Sequence[Any], header: Sequence[Any],
-    ):  # fmt: skip
+        self,
+        state: AppState,
+        *,
+        main: Sequence[Any],
+        below: Sequence[Any],
+        lesson: Any,
+        room: Any,
+        controls: Any,
+        overlays: Sequence[Any],
+        header: Sequence[Any],
+    ):
         """``main`` are the views with what is above them, ``overlays`` dialogs and invisible components."""
         self._state, self._narrow = state, False
         self._screen = pn.Column(

@@ -132,17 +132,30 @@ class Session:
         self.lesson_controls = controls
         self.catalogue = Catalogue(self.go_to, lambda: self.state.teacher)
         self.lesson = LessonPanel(
-            state, None if "controls" in state.hidden else controls, self.go, self.go_to, self._following, self.list_lessons,
+            state,
+            None if "controls" in state.hidden else controls,
+            self.go,
+            self.go_to,
+            self._following,
+            self.list_lessons,
             self.do_later,
-        )  # fmt: skip
+        )
         self.presenter = Presenter(
             {
-                "next": self.lesson.next, "back": self.lesson.back, "play": self.play_or_pause, "reset": state.reset, "controls": self._toggle_controls,
-                "picture": self._take_picture, "leave": lambda: setattr(state, "present", False),
+                "next": self.lesson.next,
+                "back": self.lesson.back,
+                "play": self.play_or_pause,
+                "reset": state.reset,
+                "controls": self._toggle_controls,
+                "picture": self._take_picture,
+                "leave": lambda: setattr(state, "present", False),
                 **{way: partial(self.walk_on, way) for way in WAYS},
             },
-            on_screen=state.present, lesson=state.place.lesson is not None, dark=state.dark, slow=bool(state.slow),
-        )  # fmt: skip
+            on_screen=state.present,
+            lesson=state.place.lesson is not None,
+            dark=state.dark,
+            slow=bool(state.slow),
+        )
         self.runner.checks = lambda: self.lesson.texts(*self.running())
         self.room = RoomPanel(
             state, self.lesson, self.notifications.notify, self.notifications.warn, self.do_later, self.write_link
@@ -219,18 +232,47 @@ class Session:
         if "lessons" not in state.hidden:
             header = [header_button("Lessons", "school", "Lessons: a course, step by step", self.list_lessons), *header]
         if "share" not in state.hidden:
-            header = [*header, header_button("Share", "qr_code_2", "Share: this experiment for others in the room, with a code to scan", self.room.share.open, phone=ICON)]  # fmt: skip
+            header = [
+                *header,
+                header_button(
+                    "Share",
+                    "qr_code_2",
+                    "Share: this experiment for others in the room, with a code to scan",
+                    self.room.share.open,
+                    phone=ICON,
+                ),
+            ]
         if "present" not in state.hidden:
-            header = [*header, header_button("Present", "slideshow", "Present: full screen, large type, keys", lambda: setattr(state, "present", True), phone={"display": "none"})]  # fmt: skip
+            header = [
+                *header,
+                header_button(
+                    "Present",
+                    "slideshow",
+                    "Present: full screen, large type, keys",
+                    lambda: setattr(state, "present", True),
+                    phone={"display": "none"},
+                ),
+            ]
         self.pointer = PointerEvents(state, lambda: self.runner.views, self.question_first, self.notifications.notify)
         self.frame = Frame(
-            state, main=main, below=below, lesson=self.lesson.panel, room=self.room.panel, controls=self.controls.panel,
+            state,
+            main=main,
+            below=below,
+            lesson=self.lesson.panel,
+            room=self.room.panel,
+            controls=self.controls.panel,
             overlays=[
-                self.catalogue.panel, self.room.share.panel, self.lesson.progress, self.presenter, self.export.camera,
-                self.pointer.component, Connection(), Access(),
+                self.catalogue.panel,
+                self.room.share.panel,
+                self.lesson.progress,
+                self.presenter,
+                self.export.camera,
+                self.pointer.component,
+                Connection(),
+                Access(),
             ],
             header=header,
-        )  # fmt: skip
+        )
         state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free", "everything"])
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark", "slow"])
         # At once: what the change itself makes wrong is said after it.
@@ -347,10 +389,16 @@ class Session:
             row = "1 / span 2" if view.tall and sum(one.tall for one in views) == 1 else "span 2"
             below = sum(one.height for one in getattr(view.figure, "children", []) if isinstance(one, Div))
             click = f"; {view.click}" if CLICK in view.gestures and self.state.shows("start") else ""
-            cards.append({
-                "key": f"{view.key} {view.scene.target.key}", "title": view.title, "hint": f"{view.hint}{click}", "help": view.help, "classes": [*["wide"] * wide, *["tall"] * view.tall, *["leading"] * (i == 0)],
-                "style": f"--lines: {len(view.scene.lanes)}; --below: {below}px; --row: {row}",
-            })  # fmt: skip
+            cards.append(
+                {
+                    "key": f"{view.key} {view.scene.target.key}",
+                    "title": view.title,
+                    "hint": f"{view.hint}{click}",
+                    "help": view.help,
+                    "classes": [*["wide"] * wide, *["tall"] * view.tall, *["leading"] * (i == 0)],
+                    "style": f"--lines: {len(view.scene.lanes)}; --below: {below}px; --row: {row}",
+                }
+            )
         classes = [*["few"] * (len(views) <= FEW), *["large"] * self.state.present]
         colours = self.state.colours
         return {"cards": cards, "classes": classes, "colours": {"surface": colours.surface, "text": colours.text}}

@@ -139,20 +139,39 @@ class Page(Session):
     def _transport(self) -> Any:
         state = self.state
         speed = slider(
-            _paces(state.experiment.of_model, state.slow, state.speed), -state.slow or state.speed, state.set_pace, label="Steps per frame", width=150, margin=(0, 4), sx=LOW,
+            _paces(state.experiment.of_model, state.slow, state.speed),
+            -state.slow or state.speed,
+            state.set_pace,
+            label="Steps per frame",
+            width=150,
+            margin=(0, 4),
+            sx=LOW,
             description="The largest number of steps of every chain between two pictures. At the left end, one step of a density takes seconds and is shown in its parts.",
-        )  # fmt: skip
+        )
         axis = pmui.Select(
-            label="x axis", size="small", width=140, margin=(5, 4, 0, 4), sx=LOW,
+            label="x axis",
+            size="small",
+            width=140,
+            margin=(5, 4, 0, 4),
+            sx=LOW,
             description="The x axis of the curves. For a model of data, the method that is furthest behind on it makes the next step.",
-        )  # fmt: skip
+        )
         coordinate = pmui.Select(
-            label="Coordinate", size="small", width=110, margin=(5, 6, 0, 6), sx=LOW, description="The coordinate in the one-dimensional views.",
-        )  # fmt: skip
+            label="Coordinate",
+            size="small",
+            width=110,
+            margin=(5, 6, 0, 6),
+            sx=LOW,
+            description="The coordinate in the one-dimensional views.",
+        )
         inside = pmui.Select(
-            label="Pictures show", size="small", width=190, margin=(5, 6, 0, 6), sx=LOW,
+            label="Pictures show",
+            size="small",
+            width=190,
+            margin=(5, 6, 0, 6),
+            sx=LOW,
             description="Pictures show: the method whose topics or communities are drawn. Curves show all methods.",
-        )  # fmt: skip
+        )
         # Other buttons are another widget: where one gets a button between two of its own, arrow keys lose their way.
         choosers = pn.Column(styles={"flex": "1 1 200px", "min-width": "0"}, margin=0)
 
@@ -204,9 +223,12 @@ class Page(Session):
         readout = [pn.pane.Bokeh(self.readout, margin=(4, 4))] if said else []
         doubts = [pn.pane.Bokeh(self.doubts, sizing_mode="stretch_width", margin=(0, 12))] if said else []
         return pn.Column(
-            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW), pn.FlexBox(choosers, _when_seen(coordinate), _when_seen(inside), **ROW),
-            *doubts, sizing_mode="stretch_width", margin=0,
-        )  # fmt: skip
+            pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW),
+            pn.FlexBox(choosers, _when_seen(coordinate), _when_seen(inside), **ROW),
+            *doubts,
+            sizing_mode="stretch_width",
+            margin=0,
+        )
 
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""

@@ -22,11 +22,14 @@ WAYS = {
     "part_back": ("Part back", "chevron_left", ",", "Part back: one arrow less."),
     "part": ("Part", "chevron_right", ".", "Part: the next arrow; after the last one the chain moves."),
     "step": ("Next step", "skip_next", ">", "Next step: the chain moves, and the step after that is shown."),
-}  # fmt: skip
+}
 """The buttons: label, icon, key and help."""
 _LOW = {
-    "minWidth": 0, "px": "8px", "fontSize": {"xs": "12px", "sm": "13px"}, "& .MuiButton-startIcon": {"display": {"xs": "none", "sm": "inherit"}},
-}  # fmt: skip
+    "minWidth": 0,
+    "px": "8px",
+    "fontSize": {"xs": "12px", "sm": "13px"},
+    "& .MuiButton-startIcon": {"display": {"xs": "none", "sm": "inherit"}},
+}
 """On a phone the four stand in one line."""
 _BESIDE = """
 :host { display: flex !important; flex-flow: row wrap; align-items: center; gap: 0 12px; }
@@ -99,9 +102,11 @@ class StepBar:
                 self._buttons,
                 pn.pane.Bokeh(self._words, margin=(2, 8), sizing_mode="stretch_width", css_classes=["words"]),
                 pn.pane.Bokeh(self._equation, margin=(0, 8), sizing_mode="stretch_width", css_classes=["equation"]),
-                stylesheets=[_BESIDE], margin=0, sizing_mode="stretch_width",
+                stylesheets=[_BESIDE],
+                margin=0,
+                sizing_mode="stretch_width",
             ),
-        ]  # fmt: skip
+        ]
 
     def texts(self, walk: Walk) -> list[tuple[str, str]]:
         """The equation with its numbers, and each part in words, by their models' id."""

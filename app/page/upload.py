@@ -70,7 +70,11 @@ class Upload:
         if self._data is None:
             model = self.kind.model
             try:
-                found = model.read(self.files, self.form) if issubclass(model, OfTable) else model.read(self.files, tell, self.form)  # fmt: skip
+                found = (
+                    model.read(self.files, self.form)
+                    if issubclass(model, OfTable)
+                    else model.read(self.files, tell, self.form)
+                )
             except SpecError:
                 self.failed = True
                 raise
@@ -87,10 +91,17 @@ class FileBox(pmui.FileInput):
         # The browser leaves out files of another kind without a word; so it is not asked to look.
         # The label stays: whether a file was good is not yet known when it has been sent.
         super().__init__(
-            label=kind.label, uploaded_label=kind.label, multiple=kind.several, max_file_size=BROWSERS_BYTES,
-            chunk_size=CHUNK_BYTES, variant="outlined", size="small", sizing_mode="stretch_width", margin=(6, 10),
+            label=kind.label,
+            uploaded_label=kind.label,
+            multiple=kind.several,
+            max_file_size=BROWSERS_BYTES,
+            chunk_size=CHUNK_BYTES,
+            variant="outlined",
+            size="small",
+            sizing_mode="stretch_width",
+            margin=(6, 10),
             description=f"{kind.label}. {kind.help}",
-        )  # fmt: skip
+        )
         self._take, self._refuse = take, refuse
         self._received = self._chunks = 0
         self._parts: dict[str, tuple[Any, list[bytes]]] = {}
@@ -173,16 +184,23 @@ class FormatBox(pn.Column):
     def _menu(self, brought: Upload, choice: Choice) -> Any:
         form = brought.form if brought.taken is None else brought.taken.format
         made = pmui.Select(
-            label=choice.label, options={"guessed": "", **choice.options}, value=getattr(form, choice.field), size="small",
-            width=126, margin=(4, 4),
-        )  # fmt: skip
+            label=choice.label,
+            options={"guessed": "", **choice.options},
+            value=getattr(form, choice.field),
+            size="small",
+            width=126,
+            margin=(4, 4),
+        )
         made.param.watch(lambda event: self._change(choice.field, event.new), "value")
         return made
 
 
 _KEPT = "The page says how the file was read, and lets you change it. Nothing is kept after this page is closed, and nobody else sees it."
 _TEXTS = "One text file with a document on each line, or several of one document each; a table (.csv, .tsv) with a column of texts; or an .ldac file together with its vocabulary"
-_TABLE = "A table (CSV) of numbers, whose last column, unless you choose another, is {}. Columns at most 99, numbers at most 200,000 in all. " + _KEPT  # fmt: skip
+_TABLE = (
+    "A table (CSV) of numbers, whose last column, unless you choose another, is {}. Columns at most 99, numbers at most 200,000 in all. "
+    + _KEPT
+)
 KINDS = {
     "topics": Kind(MODELS["topics"], "Your own documents", True, f"{_TEXTS}. At most 30 MB. {_KEPT}"),
     "network": Kind(

@@ -59,9 +59,7 @@ class Workbench:
         self, state: AppState, notify: Callable[[str, str], None], later: Callable[[Callable[[], None]], None]
     ):
         self.state, self.notify, self.later = state, notify, later
-        self.panel = pn.Column(
-            sizing_mode="stretch_width", margin=(0, 4), visible=False, stylesheets=[_PANEL]
-        )  # fmt: skip
+        self.panel = pn.Column(sizing_mode="stretch_width", margin=(0, 4), visible=False, stylesheets=[_PANEL])
         self._cards: dict[int, _Card] = {}
         self._shape: Any = None
         state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
@@ -76,9 +74,11 @@ class Workbench:
             lanes = []
         dim = state.experiment.make_target().dim if lanes else 0
         shape = (
-            state.dark, dim, state.experiment.target.key,
+            state.dark,
+            dim,
+            state.experiment.target.key,
             tuple((i, state.experiment.lanes[i].sampler.values()["layout"]) for i in lanes),
-        )  # fmt: skip
+        )
         if shape != self._shape:
             self._shape = shape
             self._cards = {i: _Card(state, i, self.notify) for i in lanes}
@@ -143,15 +143,25 @@ class _Card:
         small = {"size": "small", "margin": (4, 6)}
         fitting = {PRESETS[key].title: key for key in state.fitting_presets()}
         self.preset = pmui.Select(
-            label="Preset", options={"Your own": OWN, **fitting}, width=150, description="The D and Q of a named sampler, as a start.", **small
-        )  # fmt: skip
+            label="Preset",
+            options={"Your own": OWN, **fitting},
+            width=150,
+            description="The D and Q of a named sampler, as a start.",
+            **small,
+        )
         self.layout = pmui.Select(
-            label="State z", options=SHOWN_KINDS, value=sampler.layout, width=170,
-            description="The moving variables: θ alone, with a momentum, or with a momentum and a thermostat.", **small,
-        )  # fmt: skip
+            label="State z",
+            options=SHOWN_KINDS,
+            value=sampler.layout,
+            width=170,
+            description="The moving variables: θ alone, with a momentum, or with a momentum and a thermostat.",
+            **small,
+        )
         self.gamma = pmui.Switch(
-            label="Γ", description="Γ in the drift: without it e⁻ᴴ is not stationary where D or Q depends on z.", **small
-        )  # fmt: skip
+            label="Γ",
+            description="Γ in the drift: without it e⁻ᴴ is not stationary where D or Q depends on z.",
+            **small,
+        )
         self.dissipation = pmui.Switch(
             label="−D∇H", description="−D∇H in the drift: without it nothing balances the noise.", **small
         )
@@ -163,32 +173,50 @@ class _Card:
         self.mean = None
         if sampler.layout == THETA_R_XI:
             self.mean = pmui.FloatInput(
-                label="A", value=sampler.thermostat, start=0.0, end=100.0, width=110,
-                description="The mean of the thermostat ξ under e^{−H}.", **small,
-            )  # fmt: skip
+                label="A",
+                value=sampler.thermostat,
+                start=0.0,
+                end=100.0,
+                width=110,
+                description="The mean of the thermostat ξ under e^{−H}.",
+                **small,
+            )
             self.mean.param.watch(lambda event: self._act(self._set, "thermostat", event.new), "value")
             head.append(self.mean)
         self.redraws = None
         if sampler.layout != THETA:
             self.redraws = pmui.FloatInput(
-                label="λ", value=sampler.refresh, start=0.0, end=MAX_REFRESH, width=110,
-                description="The rate at which the momentum is redrawn, as in HMC; 0 for never.", **small,
-            )  # fmt: skip
+                label="λ",
+                value=sampler.refresh,
+                start=0.0,
+                end=MAX_REFRESH,
+                width=110,
+                description="The rate at which the momentum is redrawn, as in HMC; 0 for never.",
+                **small,
+            )
             self.redraws.param.watch(lambda event: self._act(self._set, "refresh", event.new), "value")
             head.append(self.redraws)
         find = pmui.Button(
-            label="Find Q", size="small", variant="outlined", margin=(4, 6),
+            label="Find Q",
+            size="small",
+            variant="outlined",
+            margin=(4, 6),
             description="Find Q: compute the Q that gives this drift with D (Theorem 2), and put it into the grid.",
-        )  # fmt: skip
+        )
         find.on_click(lambda _: self._act(self._find_curl))
         head.append(find)
         self.problem = Notice(margin=(2, 6))
         said = [pn.pane.HTML(text, stylesheets=[_STYLE], margin=(0, 8)) for text in _said(self._layout)]
         self.energy = self._energy()
         self.follows = {
-            what: pn.pane.LaTeX("", renderer="mathjax", margin=(2, 8), styles={"font-size": "15px", "overflow-x": "auto", "max-width": "100%"})
+            what: pn.pane.LaTeX(
+                "",
+                renderer="mathjax",
+                margin=(2, 8),
+                styles={"font-size": "15px", "overflow-x": "auto", "max-width": "100%"},
+            )
             for what in ("H", "gamma", "drift")
-        }  # fmt: skip
+        }
         colour = theme(state.dark).lanes[lane]
         title = pn.pane.HTML(
             f"<h2>Recipe of sampler {lane + 1}</h2>",
@@ -201,10 +229,20 @@ class _Card:
             pn.FlexBox(title, *head, **row),
             self.problem,
             *said,
-            pn.FlexBox(self._matrix("D"), self._matrix("Q"), self._drift(), self.energy, **{**row, "align_items": "flex-start", "gap": "10px"}),
+            pn.FlexBox(
+                self._matrix("D"),
+                self._matrix("Q"),
+                self._drift(),
+                self.energy,
+                **{**row, "align_items": "flex-start", "gap": "10px"},
+            ),
             pn.FlexBox(*self.follows.values(), **row),
-            sizing_mode="stretch_width", margin=(4, 4), elevation=1, styles={"border-left": f"5px solid {colour}"}, css_classes=["workbench"],
-        )  # fmt: skip
+            sizing_mode="stretch_width",
+            margin=(4, 4),
+            elevation=1,
+            styles={"border-left": f"5px solid {colour}"},
+            css_classes=["workbench"],
+        )
 
     def refresh(self) -> None:
         """Show what the state holds; what is being typed and was refused stays as it is."""
@@ -274,11 +312,18 @@ class _Card:
         meaning = "diffusion, symmetric, ≥ 0" if what == "D" else "skew-symmetric"
         head = pn.pane.HTML(
             f"<b>{what}(z)</b> <span class='faint'>{meaning}</span>",
-            stylesheets=[_STYLE], margin=(0, 4, 4, 4),
-        )  # fmt: skip
+            stylesheets=[_STYLE],
+            margin=(0, 4, 4, 4),
+        )
         # As wide as there is room, and no narrower than a phone.
         columns = f":host {{ grid-template-columns: repeat({n}, minmax(0, 1fr)) !important; }}"
-        grid = pn.GridBox(*(cells[i, j] for i in range(n) for j in range(n)), ncols=n, margin=0, sizing_mode="stretch_width", stylesheets=[columns])  # fmt: skip
+        grid = pn.GridBox(
+            *(cells[i, j] for i in range(n) for j in range(n)),
+            ncols=n,
+            margin=0,
+            sizing_mode="stretch_width",
+            stylesheets=[columns],
+        )
         least = n * (width + 4)
         styles = {"flex": f"{n} 1 {least}px", "min-width": f"min({least}px, calc(100% - 12px))", "width": "auto"}
         return pn.Column(head, grid, margin=(0, 6), styles=styles)
@@ -289,9 +334,15 @@ class _Card:
         width = _WIDTHS[max(2, len(self.names) - 1)]
         for at, text in enumerate(self._texts("f")):
             box = formula_box(
-                text, width // LETTER - 2, _ENTRY, label=f"f {SYMBOLS[self.names[at]]}", placeholder="follows", width=width, margin=(4, 2),
+                text,
+                width // LETTER - 2,
+                _ENTRY,
+                label=f"f {SYMBOLS[self.names[at]]}",
+                placeholder="follows",
+                width=width,
+                margin=(4, 2),
                 description="A component of the drift typed by hand; empty, it follows from D and Q.",
-            )  # fmt: skip
+            )
             box.param.watch(lambda event, at=at: self._act(self._set_entry, "f", at, event.new), "value")
             self._entries["f", at] = box
             boxes.append(box)

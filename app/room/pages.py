@@ -103,15 +103,20 @@ class Page:
         }
         if shown.axis in ("steps", "gradients", "data"):
             words["axis"] = shown.axis
-        words |= {name: ",".join(map(repr, place)) for name, place in (("start", shown.start), ("momentum", shown.momentum)) if place}  # fmt: skip
+        words |= {
+            name: ",".join(map(repr, place))
+            for name, place in (("start", shown.start), ("momentum", shown.momentum))
+            if place
+        }
         if views := [view for view in shown.views if view in self.made.views]:
             words["views"] = ",".join(views)
         lanes = zip(self.shown.experiment.lanes, experiment.lanes, self.made.moves, strict=True)
         for number, (own, lane, moves) in enumerate(lanes):
             values = {}
             for name, before, now, allowed in (
-                ("sampler", own.sampler, lane.sampler, moves[0]), ("gradient", own.gradient, lane.gradient, moves[1]),
-            ):  # fmt: skip
+                ("sampler", own.sampler, lane.sampler, moves[0]),
+                ("gradient", own.gradient, lane.gradient, moves[1]),
+            ):
                 first, then = before.values(), now.values()
                 changed = {one for one in then if then[one] != first[one]}
                 over = [one for one in changed if one in allowed and allowed[one] is not None]
@@ -143,10 +148,18 @@ def shown_by(query: str) -> Shown:
     playing = fields.get("play", "1") == "1" and not state.refused
     resets = fields.get("resets", "")
     return Shown(
-        replace(_settled(experiment), start=(), momentum=()), experiment.start, experiment.momentum,
-        place.lesson.key if place.lesson is not None else "", place.number, state.coordinate, tuple(state.shown_views()),
-        state.axis, state.speed, playing, int(resets) if RESETS.fullmatch(resets) else 0,
-    )  # fmt: skip
+        replace(_settled(experiment), start=(), momentum=()),
+        experiment.start,
+        experiment.momentum,
+        place.lesson.key if place.lesson is not None else "",
+        place.number,
+        state.coordinate,
+        tuple(state.shown_views()),
+        state.axis,
+        state.speed,
+        playing,
+        int(resets) if RESETS.fullmatch(resets) else 0,
+    )
 
 
 def _settled(experiment: Experiment) -> Experiment:

@@ -41,10 +41,14 @@ class RoomPanel:
     """The room of a page, if it is in one."""
 
     def __init__(
-        self, state: "AppState", lesson: "LessonPanel", notify: Callable[[str, str], None],
-        tell: Callable[[Sequence[str]], None], do_later: Callable[[Coroutine[Any, Any, None]], None],
+        self,
+        state: "AppState",
+        lesson: "LessonPanel",
+        notify: Callable[[str, str], None],
+        tell: Callable[[Sequence[str]], None],
+        do_later: Callable[[Coroutine[Any, Any, None]], None],
         write_link: Callable[[], None],
-    ):  # fmt: skip
+    ):
         self.state, self.lesson = state, lesson
         self._notify, self._tell, self._do_later, self._write_link = notify, tell, do_later, write_link
         self._document = pn.state.curdoc
@@ -175,13 +179,24 @@ class RoomPanel:
     def _of_maker(self) -> dict[str, Callable[[], None]]:
         code, secret = self.state.room, self._secret
         return {
-            "code": self.share.open, "ask": self._ask, "reveal": lambda: self._do(rooms().reveal(code, secret)),
-            "race": self._race, "by_ks": lambda: self._rank("ks"), "by_tau": lambda: self._rank("tau"),
-            "end_race": lambda: self._do(rooms().race(code, secret, "", "ks")), "put_away": lambda: self._do(rooms().put_away(code, secret)), "close": lambda: self._do(rooms().close(code, secret)),
-        }  # fmt: skip
+            "code": self.share.open,
+            "ask": self._ask,
+            "reveal": lambda: self._do(rooms().reveal(code, secret)),
+            "race": self._race,
+            "by_ks": lambda: self._rank("ks"),
+            "by_tau": lambda: self._rank("tau"),
+            "end_race": lambda: self._do(rooms().race(code, secret, "", "ks")),
+            "put_away": lambda: self._do(rooms().put_away(code, secret)),
+            "close": lambda: self._do(rooms().close(code, secret)),
+        }
 
     def _of_student(self, given: int) -> dict[str, Callable[[], None]]:
-        return {"follow": self._follow, "let_go": self._let_go, "answer": lambda: self._answer(given), "enter": self._enter}  # fmt: skip
+        return {
+            "follow": self._follow,
+            "let_go": self._let_go,
+            "answer": lambda: self._answer(given),
+            "enter": self._enter,
+        }
 
     async def _come_in(self, student: str, secret: str) -> None:
         """Come in now, or when the room is there: a page tries again until it is in, leaves or ends."""
@@ -400,18 +415,37 @@ class RoomPanel:
             return shown.buttons_of_student(look, following=self._following)
         step = self.state.place.step
         again = look.ask is not None and self._is_here(look.ask)
-        ask = [["ask", "Ask again" if again else "Ask this question", not again]] if step is not None and step.question is not None else []  # fmt: skip
+        ask = (
+            [["ask", "Ask again" if again else "Ask this question", not again]]
+            if step is not None and step.question is not None
+            else []
+        )
         reveal = (
             [["reveal", f"Reveal the answers ({len(look.votes)})", True]]
             if look.ask is not None and look.ask.open
             else []
         )
         racing = look.racing is not None and look.racing.target == race.target_text(self.state.experiment)
-        other = [["by_tau", "Rank by gradients", False] if look.racing.by == "ks" else ["by_ks", "Rank by KS", False], ["end_race", "End the race", False]] if look.racing is not None else []  # fmt: skip
+        other = (
+            [
+                ["by_tau", "Rank by gradients", False] if look.racing.by == "ks" else ["by_ks", "Rank by KS", False],
+                ["end_race", "End the race", False],
+            ]
+            if look.racing is not None
+            else []
+        )
         start = [] if racing or self.state.experiment.of_model else [["race", "Race on this target", False]]
         bars, over = look.asks is not None and look.asks.shown, look.race is not None and look.race.over
         away = [["put_away", "Close the bars" if bars else "Close the table", False]] if bars or over else []
-        return [["code", "Show the code", False], *ask, *reveal, *start, *other, *away, ["close", "Close the room", False]]  # fmt: skip
+        return [
+            ["code", "Show the code", False],
+            *ask,
+            *reveal,
+            *start,
+            *other,
+            *away,
+            ["close", "Close the room", False],
+        ]
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> None:
         self._do_later(carefully(self._change(work), self._say))

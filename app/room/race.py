@@ -34,9 +34,16 @@ def raced(experiment: Experiment, target: str) -> Experiment:
     if lane.sampler.key == "exact":
         raise SpecError("race", "exact", "allowed are samplers that move; exact draws are their reference")
     made = replace(
-        experiment, lanes=(replace(lane, changes=()),), seed=SEED, n_chains=CHAINS, start=(), momentum=(), burn_in=0,
-        n_steps=GRADIENTS, thin=1,
-    )  # fmt: skip
+        experiment,
+        lanes=(replace(lane, changes=()),),
+        seed=SEED,
+        n_chains=CHAINS,
+        start=(),
+        momentum=(),
+        burn_in=0,
+        n_steps=GRADIENTS,
+        thin=1,
+    )
     made = Experiment.from_dict(made.to_dict())
     known, gradient = made.make_target(), made.runs()[0].make_gradient()
     touched = GRADIENTS * CHAINS * gradient.data_per_gradient(known)
@@ -68,7 +75,12 @@ def measure(made: Experiment) -> dict[str, Any]:
     # An estimate of τ from too few steps may be negative.
     known = bool(times) and np.isfinite(times).all() and max(times) > 0
     tau = max(times) * _spent(run) / (CHAINS * run.steps) if known else None
-    return {"link": f"?{made.to_query()}", "title": _title(made), "ks": ks.mean_distance(run.statistics, run.target), "tau": tau}  # fmt: skip
+    return {
+        "link": f"?{made.to_query()}",
+        "title": _title(made),
+        "ks": ks.mean_distance(run.statistics, run.target),
+        "tau": tau,
+    }
 
 
 def measure_link(query: str, target: str) -> dict[str, Any]:
@@ -96,5 +108,9 @@ def _spent(run: Run) -> int:
 
 def _title(made: Experiment) -> str:
     sampler = made.lanes[0].sampler
-    steps = [f"ε = {value:.3g}" for name, value in sampler.values().items() if name == "step_size" and name in dict(declared(SAMPLERS[sampler.key]))]  # fmt: skip
+    steps = [
+        f"ε = {value:.3g}"
+        for name, value in sampler.values().items()
+        if name == "step_size" and name in dict(declared(SAMPLERS[sampler.key]))
+    ]
     return ", ".join([SAMPLERS[sampler.key].title, *steps])

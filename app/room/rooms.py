@@ -170,7 +170,11 @@ def gives_way(kind: str, owner: str, kept: Mapping[str, Use], now: float) -> str
     }
     if not idle:
         there = f"your network has {MOST_OF_ADDRESS[kind]:,}" if own else f"there are {MOST[kind]:,}"
-        raise SpecError(kind, "one more", f"{there} already, each used in the last {IDLE_SECONDS / 60:.0f} minutes; one that is not gives way")  # fmt: skip
+        raise SpecError(
+            kind,
+            "one more",
+            f"{there} already, each used in the last {IDLE_SECONDS / 60:.0f} minutes; one that is not gives way",
+        )
     return min(idle, key=lambda code: (-counts[idle[code].owner], idle[code].used))
 
 

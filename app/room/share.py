@@ -40,9 +40,13 @@ class ShareDialog:
     """A dialog that is made when it is first asked for."""
 
     def __init__(
-        self, state: "AppState", is_maker: Callable[[], bool], open_room: Callable[[], Coroutine[Any, Any, str]],
-        notify: Callable[[str, str], None], do_later: Callable[[Coroutine[Any, Any, None]], None],
-    ):  # fmt: skip
+        self,
+        state: "AppState",
+        is_maker: Callable[[], bool],
+        open_room: Callable[[], Coroutine[Any, Any, str]],
+        notify: Callable[[str, str], None],
+        do_later: Callable[[Coroutine[Any, Any, None]], None],
+    ):
         self.state, self._is_maker, self._make_room = state, is_maker, open_room
         self._notify, self._do_later = notify, do_later
         self._document = pn.state.curdoc
@@ -90,15 +94,28 @@ class ShareDialog:
         if not urls:
             parts = [self._unreachable()]
         elif alone:
-            parts = [Notice(f"This server has several processes, which share no rooms. Start it with {REDIS}=redis://localhost, the address of a Redis server.", severity="warning")]  # fmt: skip
+            parts = [
+                Notice(
+                    f"This server has several processes, which share no rooms. Start it with {REDIS}=redis://localhost, the address of a Redis server.",
+                    severity="warning",
+                )
+            ]
         else:
             parts = [_code(urls, self._is_maker()), *self._ways()]
             if not pages.possible():
                 parts.append(Notice(NOT_LIVE, severity="info"))
         if self._dialog is None:
             self._dialog = pmui.Dialog(
-                *parts, title="Share", title_variant="h5", show_close_button=True, close_on_click=True, open=True, width_option="lg", sizing_mode="stretch_width", sx=_SIGNS,
-            )  # fmt: skip
+                *parts,
+                title="Share",
+                title_variant="h5",
+                show_close_button=True,
+                close_on_click=True,
+                open=True,
+                width_option="lg",
+                sizing_mode="stretch_width",
+                sx=_SIGNS,
+            )
             self.panel.objects = [self._dialog]
         else:
             self._dialog.param.update(objects=parts, open=True)
@@ -111,18 +128,29 @@ class ShareDialog:
             "Other computers cannot open this page yet: the server answers to this computer alone. End it, and start it with: sgmcmc-lab --class\n"
             f"Or with: panel serve app --allow-websocket-origin {found[0]}:{self._port or 80}",
             severity="warning",
-        )  # fmt: skip
+        )
 
     def _ways(self) -> list[Any]:
         if self._is_maker():
             return []
-        opener = pmui.Button(label="Open a room", icon="groups", size="small", variant="contained", margin=(4, 8), description="Open a room: its pages follow this one, answer questions and race.")  # fmt: skip
+        opener = pmui.Button(
+            label="Open a room",
+            icon="groups",
+            size="small",
+            variant="contained",
+            margin=(4, 8),
+            description="Open a room: its pages follow this one, answer questions and race.",
+        )
 
         def open_room(_: Any) -> None:
             self._do_later(carefully(self._open_room(), self._warn))
 
         opener.on_click(open_room)
-        text = pn.pane.HTML("Others follow this page, answer the questions of lessons, and race.", margin=(10, 8), styles={"font-size": "15px"})  # fmt: skip
+        text = pn.pane.HTML(
+            "Others follow this page, answer the questions of lessons, and race.",
+            margin=(10, 8),
+            styles={"font-size": "15px"},
+        )
         return [pn.FlexBox(opener, text, align_items="center", margin=0)]
 
     async def _open_room(self) -> None:
@@ -139,5 +167,7 @@ def _code(urls: list[str], of_room: bool) -> Any:
     return pn.pane.HTML(
         f"<div class='share'><div class='code' role='img' aria-label='QR code of {escape(short)}'>{qr_svg(first)}</div>"
         f"<div class='where'><p class='address'>{escape(short)}</p>{more}<p>Scan the code or type the address, in the same network. It leads {leads}, and lives for a day.</p></div></div>",
-        sizing_mode="stretch_width", margin=(0, 10), stylesheets=[_LOOK],
-    )  # fmt: skip
+        sizing_mode="stretch_width",
+        margin=(0, 10),
+        stylesheets=[_LOOK],
+    )

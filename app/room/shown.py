@@ -33,10 +33,13 @@ def bar(
     """The whole bar: of the votes only what this page may see. ``mine`` is its own answer."""
     ask = _question(look.asks) if look.asks is not None else None
     return {
-        "maker": maker, "students": look.students, "buttons": list(buttons), "said": said,
+        "maker": maker,
+        "students": look.students,
+        "buttons": list(buttons),
+        "said": said,
         "ask": _asked(look, *ask, mine, maker) if ask is not None else None,
         "race": _raced(look, student, maker) if look.race is not None else None,
-    }  # fmt: skip
+    }
 
 
 def outside(why: str, buttons: Sequence[Button] = ()) -> dict[str, Any]:
@@ -82,12 +85,15 @@ def _asked(look: Look, question: Question, order: Sequence[int], mine: int | Non
     now, before = look.bars(look.votes), look.bars(look.before)
     options = [
         {
-            "number": n, "html": _sentence(question.options[n - 1]), "right": ask.shown and n == question.answer,
+            "number": n,
+            "html": _sentence(question.options[n - 1]),
+            "right": ask.shown and n == question.answer,
             "reply": _sentence(question.reply(n)) if ask.shown and n == mine else "",
-            "now": now[n - 1] if seen else None, "before": before[n - 1] if seen and ask.first else None,
+            "now": now[n - 1] if seen else None,
+            "before": before[n - 1] if seen and ask.first else None,
         }
         for n in order
-    ]  # fmt: skip
+    ]
     return {"html": _sentence(question.ask), "options": options, "open": ask.open, "mine": mine}
 
 

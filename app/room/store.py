@@ -114,9 +114,13 @@ class Redis:
             raise ImportError(f'{REDIS} needs the extra class: pip install -e ".[class]"') from None
 
         pool = BlockingConnectionPool.from_url(
-            address, max_connections=CONNECTIONS, timeout=4 * PATIENCE, decode_responses=True, socket_timeout=PATIENCE,
+            address,
+            max_connections=CONNECTIONS,
+            timeout=4 * PATIENCE,
+            decode_responses=True,
+            socket_timeout=PATIENCE,
             socket_connect_timeout=PATIENCE,
-        )  # fmt: skip
+        )
         self._redis: Any = Client.from_pool(pool)
 
     async def make(self, key: str, fields: Mapping[str, str]) -> None:

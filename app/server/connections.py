@@ -44,9 +44,13 @@ AGAIN_SECONDS = 60.0
 def _bad() -> bytes:
     text = b"This is no request that the lab can read: its first line, a header, its host or its length is wrong.\n"
     headers = (
-        b"Content-Type: text/plain; charset=utf-8", b"Content-Security-Policy: default-src 'none'; frame-ancestors 'none'",
-        b"X-Content-Type-Options: nosniff", b"Referrer-Policy: no-referrer", b"Connection: close", b"Content-Length: %d" % len(text),
-    )  # fmt: skip
+        b"Content-Type: text/plain; charset=utf-8",
+        b"Content-Security-Policy: default-src 'none'; frame-ancestors 'none'",
+        b"X-Content-Type-Options: nosniff",
+        b"Referrer-Policy: no-referrer",
+        b"Connection: close",
+        b"Content-Length: %d" % len(text),
+    )
     return b"\r\n".join((_EMPTY.rstrip(), *headers, b"", text))
 
 
@@ -156,8 +160,11 @@ class Bounded(Serving):
     def initialize(self, request_callback: Any, **options: Any) -> None:
         """Tornado's, with bounds for what its options leave open."""
         bounds = {
-            "max_header_size": READ_HEADER, "max_body_size": MAX_BODY, "idle_connection_timeout": TIMEOUT, "body_timeout": TIMEOUT,
-        }  # fmt: skip
+            "max_header_size": READ_HEADER,
+            "max_body_size": MAX_BODY,
+            "idle_connection_timeout": TIMEOUT,
+            "body_timeout": TIMEOUT,
+        }
         super().initialize(request_callback, **{**bounds, **options})
         OPEN.most = raise_limit()
 

@@ -107,9 +107,13 @@ class LightPage:
     def upload(self, box: str, name: Any, content: bytes, parts: Any = 1) -> None:
         """Bring a file to a box, by its model's id, as the first of so many parts."""
         chunk = {
-            "status": "upload_event", "chunk": 1, "name": name, "total_chunks": parts, "mime_type": "text/plain",
+            "status": "upload_event",
+            "chunk": 1,
+            "name": name,
+            "total_chunks": parts,
+            "mime_type": "text/plain",
             "data": {"type": "bytes", "data": {"id": "chunk"}},
-        }  # fmt: skip
+        }
         self.event("data_event", {"model": {"id": box}, "data": mapping(chunk)}, {"chunk": content})
         self.event("data_event", {"model": {"id": box}, "data": mapping({"status": "finished"})})
 

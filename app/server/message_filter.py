@@ -152,9 +152,14 @@ def _file_name(model: Any, value: Any) -> bool:
 
 
 _CHUNK = _record(
-    type=_empty_or(_word), status=_one_of("upload_event"), name=_file_name, chunk=_count, total_chunks=_count,
-    mime_type=_empty_or(_file_name), data=_bytes,
-)  # fmt: skip
+    type=_empty_or(_word),
+    status=_one_of("upload_event"),
+    name=_file_name,
+    chunk=_count,
+    total_chunks=_count,
+    mime_type=_empty_or(_file_name),
+    data=_bytes,
+)
 _UPLOAD = _record(type=_empty_or(_word), status=_one_of("initializing", "finished", "error"), error=_empty_or(_text))
 SENDS: Mapping[str, Allowed] = {
     "Bus": _answer,
@@ -223,7 +228,10 @@ def _by_id(event: Any) -> Any:
     entries = values.get("entries") if isinstance(values, dict) else None
     if not isinstance(entries, list):
         return event
-    named = [["model", _reference(one[1])] if isinstance(one, list) and len(one) == 2 and one[0] == "model" else one for one in entries]  # fmt: skip
+    named = [
+        ["model", _reference(one[1])] if isinstance(one, list) and len(one) == 2 and one[0] == "model" else one
+        for one in entries
+    ]
     return {**event, "msg_data": {**sent, "values": {**values, "entries": named}}}
 
 

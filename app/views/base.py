@@ -387,9 +387,18 @@ class View(ABC):
         """A label in the lower left corner of a figure; one line a lane."""
         colours = self.scene.colours
         label = Label(
-            x=8, y=y, x_units="screen", y_units="screen", text="", text_font_size="13px", text_color=colours.text,
-            background_fill_color=colours.surface, background_fill_alpha=0.8, text_baseline="bottom", text_line_height=1.25,
-        )  # fmt: skip
+            x=8,
+            y=y,
+            x_units="screen",
+            y_units="screen",
+            text="",
+            text_font_size="13px",
+            text_color=colours.text,
+            background_fill_color=colours.surface,
+            background_fill_alpha=0.8,
+            text_baseline="bottom",
+            text_line_height=1.25,
+        )
         figure.add_layout(label)
         return label
 

@@ -54,7 +54,7 @@ class CalibrationView(View):
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         name = scene.target.column_names[scene.coordinate]
-        p = plot(colours, f"rank of {name} among {DRAWS} draws", "rel. frequency", (0.0, DRAWS + 1.0), (0.0, 2.0))  # fmt: skip
+        p = plot(colours, f"rank of {name} among {DRAWS} draws", "rel. frequency", (0.0, DRAWS + 1.0), (0.0, 2.0))
         self.moving_range("y", p.y_range)
         band = self.feed("band", "x", "low", "high")
         ends = np.array([0.0, DRAWS + 1.0])
@@ -128,7 +128,10 @@ class CalibrationView(View):
         """How many runs there are, and p of their χ²; or why no lane has any."""
         if self._why:
             return {self._labels[0].id: self._why}
-        return {label.id: f"{name}  {self._said(i)}" for i, (label, name) in enumerate(zip(self._labels, self.scene.lanes, strict=True))}  # fmt: skip
+        return {
+            label.id: f"{name}  {self._said(i)}"
+            for i, (label, name) in enumerate(zip(self._labels, self.scene.lanes, strict=True))
+        }
 
     def _said(self, i: int) -> str:
         made = self._replicas.get(i)

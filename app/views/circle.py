@@ -54,16 +54,26 @@ class Circle(View):
         x, y = ring(angles, density / self._top)
         inner_x, inner_y = ring(angles[::-1], np.zeros(POINTS + 1))
         p.patch(
-            np.concatenate([x, inner_x]), np.concatenate([y, inner_y]),
-            fill_color=colours.density[1], fill_alpha=0.4, line_color=None,
-        )  # fmt: skip
+            np.concatenate([x, inner_x]),
+            np.concatenate([y, inner_y]),
+            fill_color=colours.density[1],
+            fill_alpha=0.4,
+            line_color=None,
+        )
         p.line(inner_x, inner_y, line_color=colours.faint, line_alpha=0.5)
         p.line(np.cos(angles), np.sin(angles), line_color=colours.faint, line_width=1.5)
         p.line(x, y, line_color=colours.exact, line_width=2)
         at = np.array([0, np.pi / 2, np.pi, -np.pi / 2])
         # Each ends at the circle and not across it, however small the circle is.
-        p.text(0.92 * np.cos(at), 0.92 * np.sin(at), text=["0", "π/2", "±π", "−π/2"], text_color=colours.faint, text_font_size="12px",
-               text_align=["right", "center", "left", "center"], text_baseline=["middle", "top", "middle", "bottom"])  # fmt: skip
+        p.text(
+            0.92 * np.cos(at),
+            0.92 * np.sin(at),
+            text=["0", "π/2", "±π", "−π/2"],
+            text_color=colours.faint,
+            text_font_size="12px",
+            text_align=["right", "center", "left", "center"],
+            text_baseline=["middle", "top", "middle", "bottom"],
+        )
         # Bars are whole groups of the fine bins, so that counts are exact.
         edges = bin_edges(column)
         self._cuts = np.linspace(0, len(edges) - 1, BARS + 1).round().astype(int)
@@ -77,8 +87,16 @@ class Circle(View):
             arrows = self.feed(f"velocity {i}", "x0", "y0", "x1", "y1")
             p.segment("x0", "y0", "x1", "y1", source=arrows, line_color=colour, line_width=2.5, line_cap="round")
             heads = self.feed(f"heads {i}", "x", "y")
-            p.scatter("x", "y", source=heads, size=12, marker=MARKERS[i], fill_color=colour,
-                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+            p.scatter(
+                "x",
+                "y",
+                source=heads,
+                size=12,
+                marker=MARKERS[i],
+                fill_color=colour,
+                line_color=colours.surface,
+                line_width=1.5,
+            )
         add_arrows(self, p)
         self._label = self.caption(p)
         self.take_touches(p)

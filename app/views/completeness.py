@@ -149,9 +149,18 @@ class Completeness(RecipeView):
         p.segment([LEFT], [middle], [EDGES[-1]], [middle], line_color=colours.faint, line_alpha=0.6)
         for row, ends in ROWS.items():
             p.add_layout(
-                Label(x=LEFT, y=sum(ends) / 2, x_offset=3, text=row, angle=np.pi / 2, text_font_size="11px",
-                      text_color=colours.text, text_align="center", text_baseline="top")
-            )  # fmt: skip
+                Label(
+                    x=LEFT,
+                    y=sum(ends) / 2,
+                    x_offset=3,
+                    text=row,
+                    angle=np.pi / 2,
+                    text_font_size="11px",
+                    text_color=colours.text,
+                    text_align="center",
+                    text_baseline="top",
+                )
+            )
         self._text(p, 2, 100, "all continuous Markov processes", -1, colours.faint)
         self._text(
             p, 50, INNER[1], "e⁻ᴴ invariant  =  recipe  f = −(D+Q)∇H + Γ", -4, colours.text, bold=True, align="center"
@@ -161,8 +170,16 @@ class Completeness(RecipeView):
         self._add_known(p)
         for i, _ in enumerate(self.scene.lanes):
             mark = self.feed(f"mark {i}", "x", "y")
-            p.scatter("x", "y", source=mark, marker=MARKERS[i], size=17, fill_color=colours.lanes[i],
-                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+            p.scatter(
+                "x",
+                "y",
+                source=mark,
+                marker=MARKERS[i],
+                size=17,
+                fill_color=colours.lanes[i],
+                line_color=colours.surface,
+                line_width=1.5,
+            )
         self._labels = []
         for i in range(n):
             if not self.scene.layouts or self.scene.layouts[i]:
@@ -174,9 +191,16 @@ class Completeness(RecipeView):
         self, p: Any, x: float, y: float, text: str, down: int, colour: str, bold: bool = False, align: str = "left"
     ) -> Label:
         label = Label(
-            x=x, y=y, y_offset=down, text=text, text_font_size="12px", text_color=colour, text_align=align,
-            text_font_style="bold" if bold else "normal", text_baseline="top",
-        )  # fmt: skip
+            x=x,
+            y=y,
+            y_offset=down,
+            text=text,
+            text_font_size="12px",
+            text_color=colour,
+            text_align=align,
+            text_font_style="bold" if bold else "normal",
+            text_baseline="top",
+        )
         p.add_layout(label)
         return label
 

@@ -50,10 +50,12 @@ class Components(View):
         d, n = len(columns), len(scene.lanes)
         self._scales = [Scale.of(column) for column in columns]
         self._positions = np.array([s.forward(edges_and_cdf(c)[0]) for s, c in zip(self._scales, columns, strict=True)])
-        exact = np.array([
-            exact_quantiles(s, *edges_and_cdf(c), (LOWEST, *LEVELS, 1 - LOWEST))
-            for s, c in zip(self._scales, columns, strict=True)
-        ])  # fmt: skip
+        exact = np.array(
+            [
+                exact_quantiles(s, *edges_and_cdf(c), (LOWEST, *LEVELS, 1 - LOWEST))
+                for s, c in zip(self._scales, columns, strict=True)
+            ]
+        )
         lowest, highest, log = float(exact[:, 0].min()), float(exact[:, -1].max()), self._scales[0].log
         if log:
             x_label, label, spread = "component j", "ω", highest - lowest
@@ -99,8 +101,17 @@ class Components(View):
             source = self.feed(f"lane {i}", "x", "low", "q25", "median", "q75", "high", "least")
             colour = colours.lanes[i]
             p.segment("x", "low", "x", "high", source=source, line_color=colour, line_width=1 if thin else 2)
-            p.vbar("x", bottom="q25", top="q75", width=0.8 * width, source=source, line_color=colour,
-                   fill_color=colour, fill_alpha=0.45, line_width=0.5 if thin else 1)  # fmt: skip
+            p.vbar(
+                "x",
+                bottom="q25",
+                top="q75",
+                width=0.8 * width,
+                source=source,
+                line_color=colour,
+                fill_color=colour,
+                fill_alpha=0.45,
+                line_width=0.5 if thin else 1,
+            )
             p.vbar(
                 "x",
                 bottom="median",

@@ -71,8 +71,12 @@ if (held < 0) {
 
 
 def take_drags(
-    view: View, figure: Any, handles: ColumnDataSource | None = None, flat: bool = False, modes: Sequence[Model] = (),
-) -> None:  # fmt: skip
+    view: View,
+    figure: Any,
+    handles: ColumnDataSource | None = None,
+    flat: bool = False,
+    modes: Sequence[Model] = (),
+) -> None:
     """Let a drag in the figure throw the chains, where one carries a momentum, or move one of the ``handles`` (x, y).
 
     ``flat``: only how far to the right it goes counts. Meanwhile none of ``modes`` may be active.
@@ -82,11 +86,19 @@ def take_drags(
         return
     arrow = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1")}, tags=[-1])
     if throws:
-        figure.add_layout(Arrow(
-            end=VeeHead(size=11, fill_color=colours.text, line_color=colours.text), source=arrow,
-            x_start={"field": "x0"}, y_start={"field": "y0"}, x_end={"field": "x1"}, y_end={"field": "y1"},
-            line_color=colours.text, line_width=3, level="annotation",
-        ))  # fmt: skip
+        figure.add_layout(
+            Arrow(
+                end=VeeHead(size=11, fill_color=colours.text, line_color=colours.text),
+                source=arrow,
+                x_start={"field": "x0"},
+                y_start={"field": "y0"},
+                x_end={"field": "x1"},
+                y_end={"field": "y1"},
+                line_color=colours.text,
+                line_width=3,
+                level="annotation",
+            )
+        )
         view.gestures.add(THROW)
         view.thrown_along = arrow.id
         if view.scene.live:

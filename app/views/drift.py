@@ -110,8 +110,15 @@ class Drift(RecipeView):
             return p
         for i in self._shown_lanes:
             dots = self.feed(f"dots {i}", "x", "y")
-            p.scatter("x", "y", source=dots, marker=MARKERS[i], size=7, fill_color=self.scene.colours.lanes[i],
-                      line_color=self.scene.colours.surface)  # fmt: skip
+            p.scatter(
+                "x",
+                "y",
+                source=dots,
+                marker=MARKERS[i],
+                size=7,
+                fill_color=self.scene.colours.lanes[i],
+                line_color=self.scene.colours.surface,
+            )
         self._label = self.caption(p)
         self._add_legend(p)
         return p
@@ -172,9 +179,16 @@ class Drift(RecipeView):
         x, y = (np.linspace(a, b, 121) for a, b in ranges)
         with np.errstate(divide="ignore"):
             logs = np.log(self._density(np.meshgrid(x, y)))
-        p.contour(x, y, np.maximum(logs - logs.max(), -99.0), levels=[*(-c for c in CONTOURS[::-1]), 1.0],
-                  fill_color=colours.density[1], fill_alpha=[0.12, 0.24, 0.36],
-                  line_color=colours.faint, line_alpha=0.5)  # fmt: skip
+        p.contour(
+            x,
+            y,
+            np.maximum(logs - logs.max(), -99.0),
+            levels=[*(-c for c in CONTOURS[::-1]), 1.0],
+            fill_color=colours.density[1],
+            fill_alpha=[0.12, 0.24, 0.36],
+            line_color=colours.faint,
+            line_alpha=0.5,
+        )
         for i in self._shown_lanes:
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             p.line(
@@ -195,9 +209,10 @@ class Drift(RecipeView):
             for kind, alpha in (("", 1.0), (CUT, 0.35)):
                 source = self.feed(name + kind, "x0", "y0", "x1", "y1")
                 renderers.append(
-                    p.segment("x0", "y0", "x1", "y1", source=source, line_color=colour, line_alpha=alpha,
-                              line_width=width)
-                )  # fmt: skip
+                    p.segment(
+                        "x0", "y0", "x1", "y1", source=source, line_color=colour, line_alpha=alpha, line_width=width
+                    )
+                )
             self._add(renderers, name, label)
         return p
 
@@ -231,8 +246,11 @@ class Drift(RecipeView):
             starts_x.append(tip_x + cx * (c * dx - s * dy))
             starts_y.append(tip_y + cy * (s * dx + c * dy))
         return (
-            np.concatenate(starts_x), np.concatenate(starts_y), np.tile(tip_x, 3), np.tile(tip_y, 3),
-        )  # fmt: skip
+            np.concatenate(starts_x),
+            np.concatenate(starts_y),
+            np.tile(tip_x, 3),
+            np.tile(tip_y, 3),
+        )
 
     # ------------------------------------------------------------ one coordinate: curves
 

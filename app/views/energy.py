@@ -52,11 +52,27 @@ class Energy(View):
         p.line(positions[seen], energy[seen], line_color=colours.exact, line_width=1.5)
         for i, _ in enumerate(scene.lanes):
             trail = self.feed(f"trail {i}", "x", "y", "alpha")
-            p.scatter("x", "y", source=trail, size=8, marker=MARKERS[i], alpha="alpha", color=colours.lanes[i],
-                      line_color=None)  # fmt: skip
+            p.scatter(
+                "x",
+                "y",
+                source=trail,
+                size=8,
+                marker=MARKERS[i],
+                alpha="alpha",
+                color=colours.lanes[i],
+                line_color=None,
+            )
             ball = self.feed(f"ball {i}", "x", "y")
-            p.scatter("x", "y", source=ball, size=14, marker=MARKERS[i], fill_color=colours.lanes[i],
-                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+            p.scatter(
+                "x",
+                "y",
+                source=ball,
+                size=14,
+                marker=MARKERS[i],
+                fill_color=colours.lanes[i],
+                line_color=colours.surface,
+                line_width=1.5,
+            )
         self._label = self.caption_above(p, scene.noted)
         if scene.live or not isinstance(scene.target, Typed):
             self.take_touches(p)

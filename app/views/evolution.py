@@ -24,7 +24,7 @@ from sgmcmc_lab.app.views.planes import (
     shown_ranges,
     sign,
     stack,
-)  # fmt: skip
+)
 from sgmcmc_lab.app.views.recipes import RecipeView
 from sgmcmc_lab.app.views.theme import plot
 from sgmcmc_lab.samplers import Run, RunSpec
@@ -197,9 +197,12 @@ class Simulation:
         inside = np.clip(z, [e[0] for e in edges], [e[-1] for e in edges])
         counts = np.histogramdd(inside, edges)[0]
         return Snapshot(
-            self.run.steps - self.first, (self.run.steps - self.first) * self.step_size,
-            blocks(self.grid, exact * self.grid.volume), counts / CHAINS, exact if self.grid.ndim == 1 else np.zeros(0),
-        )  # fmt: skip
+            self.run.steps - self.first,
+            (self.run.steps - self.first) * self.step_size,
+            blocks(self.grid, exact * self.grid.volume),
+            counts / CHAINS,
+            exact if self.grid.ndim == 1 else np.zeros(0),
+        )
 
 
 class Evolution(RecipeView):

@@ -112,11 +112,13 @@ for (const slider of [turn, tilt]) slider.setv({value: slider.value}, {check_eq:
 def turned(points: Array, turn: float, tilt: float) -> Array:
     """Points (n, 3) as the eye above longitude ``turn`` and latitude ``tilt`` (degrees) has them: right, up, near."""
     a, b = np.deg2rad([turn, tilt])
-    axes = np.array([
-        [-np.sin(a), np.cos(a), 0.0],
-        [-np.sin(b) * np.cos(a), -np.sin(b) * np.sin(a), np.cos(b)],
-        [np.cos(b) * np.cos(a), np.cos(b) * np.sin(a), np.sin(b)],
-    ])  # fmt: skip
+    axes = np.array(
+        [
+            [-np.sin(a), np.cos(a), 0.0],
+            [-np.sin(b) * np.cos(a), -np.sin(b) * np.sin(a), np.cos(b)],
+            [np.cos(b) * np.cos(a), np.cos(b) * np.sin(a), np.sin(b)],
+        ]
+    )
     return np.asarray(points @ axes.T)
 
 
@@ -177,9 +179,11 @@ class Globe(View):
         p.min_height = 140
         picture = ColumnDataSource({"image": [self.picture(turn, tilt)]})
         mapper = LinearColorMapper(
-            palette=interp_palette(list(colours.density), 64), low=0.0, high=float(self._table.max()),
+            palette=interp_palette(list(colours.density), 64),
+            low=0.0,
+            high=float(self._table.max()),
             nan_color="rgba(0, 0, 0, 0)",
-        )  # fmt: skip
+        )
         p.image(image="image", source=picture, x=-1, y=-1, dw=2, dh=2, color_mapper=mapper, level="image")
         around = np.linspace(0, 2 * np.pi, 181)
         p.line(np.cos(around), np.sin(around), line_color=colours.faint, line_width=1.5)
@@ -209,14 +213,31 @@ class Globe(View):
         parts.js_on_change("data", turn_arrows)
         draw_arrows(self, p, arrows)
         # The names of the axes are where the axes leave the globe.
-        p.text("px", "py", text="name", source=axes_shown, alpha="alpha", text_color=colours.exact, text_alpha="alpha",
-               text_font_size="14px", text_align="center", text_baseline="middle")  # fmt: skip
+        p.text(
+            "px",
+            "py",
+            text="name",
+            source=axes_shown,
+            alpha="alpha",
+            text_color=colours.exact,
+            text_alpha="alpha",
+            text_font_size="14px",
+            text_align="center",
+            text_baseline="middle",
+        )
         table = ColumnDataSource({"value": self._table.ravel()})
         draw = CustomJS(
-            args={**both, "all": everything, "table": table, "picture": picture, "side": PIXELS, "rows": LATITUDES,
-                  "columns": LONGITUDES},
+            args={
+                **both,
+                "all": everything,
+                "table": table,
+                "picture": picture,
+                "side": PIXELS,
+                "rows": LATITUDES,
+                "columns": LONGITUDES,
+            },
             code=_TURN,
-        )  # fmt: skip
+        )
         for slider in (self.turn, self.tilt):
             slider.js_on_change("value", draw)
             slider.js_on_change("value", turn_arrows)
@@ -235,10 +256,18 @@ class Globe(View):
     def _slider(self, title: str, most: int, value: float) -> Slider:
         """A slider from −most to most degrees."""
         return Slider(
-            start=-most, end=most, step=1, value=value, title=title, name=title, show_value=False, min_width=60,
-            margin=(0, 10, 0, 10), sizing_mode="stretch_width",
+            start=-most,
+            end=most,
+            step=1,
+            value=value,
+            title=title,
+            name=title,
+            show_value=False,
+            min_width=60,
+            margin=(0, 10, 0, 10),
+            sizing_mode="stretch_width",
             stylesheets=[f".bk-slider-title {{ color: {self.scene.colours.text}; }}"],
-        )  # fmt: skip
+        )
 
     def live_tap(self) -> dict[str, Any] | None:
         turned = {"turn": self.turn.id, "tilt": self.tilt.id}

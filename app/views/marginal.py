@@ -77,9 +77,12 @@ class Marginal(View):
 
     def live_data(self) -> dict[str, Any]:
         return {
-            "starts": self._starts.tolist(), "ends": self._ends.tolist(), "widths": self._widths.tolist(),
-            "centres": self._centres.tolist(), "exact": self._exact,
-        }  # fmt: skip
+            "starts": self._starts.tolist(),
+            "ends": self._ends.tolist(),
+            "widths": self._widths.tolist(),
+            "centres": self._centres.tolist(),
+            "exact": self._exact,
+        }
 
     def _above(self, highest: float) -> float:
         """The end of an axis with bars so high."""

@@ -92,12 +92,14 @@ def theory(spec: RunSpec, j: int) -> Array | None:
     if not noise.batch_size:
         return np.array([moments.cir_mgf_curve(grid(a), a, first, h * steps) for steps in AFTER])
     n_data = int(target.packed().reshape(2, -1)[1].sum())
-    return np.array([
-        moments.scir_mgf_expected_curve(
-            grid(a), float(prior), first, h, steps, n_data, int(counts), noise.batch_size, noise.replacement
-        )
-        for steps in AFTER
-    ])  # fmt: skip
+    return np.array(
+        [
+            moments.scir_mgf_expected_curve(
+                grid(a), float(prior), first, h, steps, n_data, int(counts), noise.batch_size, noise.replacement
+            )
+            for steps in AFTER
+        ]
+    )
 
 
 class MGF(View):

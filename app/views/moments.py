@@ -187,9 +187,12 @@ class Moments(View):
         self._figures = dict(zip(("mean", "variance"), figures, strict=True))
         # Whole lines, for it must not change its height when its text comes.
         self._caption = Div(
-            text="", height=LINE * (2 + len(scene.lanes) // 2), sizing_mode="stretch_width", margin=(0, 8, 0, 8),
+            text="",
+            height=LINE * (2 + len(scene.lanes) // 2),
+            sizing_mode="stretch_width",
+            margin=(0, 8, 0, 8),
             styles={"font-size": "13px", "line-height": f"{LINE}px", "color": colours.text, "overflow": "hidden"},
-        )  # fmt: skip
+        )
         if scene.live:
             for what, p in self._figures.items():
                 titles = tuple(self._title(what, share) for share in (False, True))

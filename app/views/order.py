@@ -65,7 +65,11 @@ def fitted(steps: Array, bias: Array, error: Array) -> Flags:
     ``steps`` ascend. A bias that rises so fast belongs to a diverging run, as do all later ones.
     """
     clear = np.flatnonzero(np.abs(bias) > CLEAR * error)
-    x, y, relative = np.log(steps[clear]), np.log(np.abs(bias[clear])), (error / np.abs(bias))[clear] if len(clear) else error[clear]  # fmt: skip
+    x, y, relative = (
+        np.log(steps[clear]),
+        np.log(np.abs(bias[clear])),
+        (error / np.abs(bias))[clear] if len(clear) else error[clear],
+    )
     rise = np.diff(y) - CLEAR * np.hypot(relative[1:], relative[:-1])
     kept = int(np.append(rise > STEEPEST * np.diff(x), True).argmax()) + 1
     out = np.zeros(len(steps), dtype=bool)
@@ -256,8 +260,13 @@ class Order(View):
             bias = np.array([m.mean(axis=0) - self._exact for m in means])
             error = np.array([m.std(axis=0, ddof=1) / np.sqrt(len(m)) for m in means]) + 1e-12
             moving = np.array([[settled(each) for each in m.T] for m in means])
-            found.append(Found(np.array([rung.step for rung in good]), bias, error, moving, np.abs(bias) <= SMALL * self._spread))  # fmt: skip
-        clearness = sum((np.minimum(np.abs(each.bias) / each.error, 50) * (each.settled & each.small)).sum(axis=0) for each in filter(None, found))  # fmt: skip
+            found.append(
+                Found(np.array([rung.step for rung in good]), bias, error, moving, np.abs(bias) <= SMALL * self._spread)
+            )
+        clearness = sum(
+            (np.minimum(np.abs(each.bias) / each.error, 50) * (each.settled & each.small)).sum(axis=0)
+            for each in filter(None, found)
+        )
         if np.ndim(clearness):
             self._chosen = int(np.argmax(clearness))
         self._found, self._fresh = found, True
@@ -270,7 +279,11 @@ class Order(View):
         every: list[tuple[Array, Array]] = []
         k = self._chosen
         for i, found in enumerate(self._found):
-            out[f"dots {i}"], out[f"crosses {i}"], out[f"bars {i}"] = (np.zeros(0),) * 2, (np.zeros(0),) * 2, (np.zeros(0),) * 3  # fmt: skip
+            out[f"dots {i}"], out[f"crosses {i}"], out[f"bars {i}"] = (
+                (np.zeros(0),) * 2,
+                (np.zeros(0),) * 2,
+                (np.zeros(0),) * 3,
+            )
             if found is None:
                 continue
             steps, bias, error = found.steps, np.abs(found.bias[:, k]), found.error[:, k]

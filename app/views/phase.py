@@ -67,11 +67,20 @@ class Phase(View):
             self.hint = "a coordinate and its momentum"
         for i, _ in enumerate(scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
-            p.line("x", "y", source=path, line_color=colours.lanes[i], line_width=FINE, line_alpha=0.55,
-                   line_join="bevel")  # fmt: skip
+            p.line(
+                "x", "y", source=path, line_color=colours.lanes[i], line_width=FINE, line_alpha=0.55, line_join="bevel"
+            )
             heads = self.feed(f"heads {i}", "x", "y")
-            p.scatter("x", "y", source=heads, size=11, marker=MARKERS[i], fill_color=colours.lanes[i],
-                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+            p.scatter(
+                "x",
+                "y",
+                source=heads,
+                size=11,
+                marker=MARKERS[i],
+                fill_color=colours.lanes[i],
+                line_color=colours.surface,
+                line_width=1.5,
+            )
         here = self.feed("here", "x", "y")
         p.scatter("x", "y", source=here, size=15, fill_color=None, line_color=colours.text, line_width=2)
         add_arrows(self, p)

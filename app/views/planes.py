@@ -143,16 +143,28 @@ class LiveImage:
     A feed holds plain numbers, an image a matrix: the page copies the one into the other.
     """
 
-    def __init__(self, view: View, figure: Any, name: str, mapper: LinearColorMapper, cells: tuple[int, int],
-                 x: tuple[float, float], y: tuple[float, float], **options: Any):  # fmt: skip
+    def __init__(
+        self,
+        view: View,
+        figure: Any,
+        name: str,
+        mapper: LinearColorMapper,
+        cells: tuple[int, int],
+        x: tuple[float, float],
+        y: tuple[float, float],
+        **options: Any,
+    ):
         self.name, self.cells = name, cells
         self._page = np.zeros(cells[0] * cells[1])
         self._shown = shown = ColumnDataSource({"image": [np.zeros(cells[::-1], dtype=np.float32)]})
         numbers = ColumnDataSource({"value": np.zeros(0)})
-        write = CustomJS(args={"numbers": numbers, "shown": shown}, code="""
+        write = CustomJS(
+            args={"numbers": numbers, "shown": shown},
+            code="""
             const image = shown.data.image[0]
             if (numbers.data.value.length === image.length) { image.set(numbers.data.value); shown.change.emit() }
-        """)  # fmt: skip
+        """,
+        )
         numbers.js_on_change("data", write)
         # A model that nothing on the page refers to would not be sent; there is no button for this event.
         figure.js_on_event(Reset, write)
@@ -238,9 +250,12 @@ def box(scene: Scene, lines: int) -> Div:
     """
     lines = ceil(LARGE * lines) if scene.large else lines
     return Div(
-        text="", height=LINE * lines, sizing_mode="stretch_width", margin=(0, 8, 0, 8),
+        text="",
+        height=LINE * lines,
+        sizing_mode="stretch_width",
+        margin=(0, 8, 0, 8),
         styles={"font-size": "13px", "line-height": f"{LINE}px", "color": scene.colours.text, "overflow": "auto"},
-    )  # fmt: skip
+    )
 
 
 LOWEST = 100

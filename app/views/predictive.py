@@ -76,9 +76,19 @@ class Predictive(View):
             room = 0.06 * (x1 - x0)
             order = np.argsort(self.x, kind="stable")
             values = np.unique(self.x)
-            self._groups = [np.flatnonzero(self.x == v) for v in values] if len(values) <= GROUPS else np.array_split(order, GROUPS)  # fmt: skip
+            self._groups = (
+                [np.flatnonzero(self.x == v) for v in values]
+                if len(values) <= GROUPS
+                else np.array_split(order, GROUPS)
+            )
             self._grid = np.array([self.x[some].mean() for some in self._groups])
-            p = plot(colours, str(covariate), f"mean of {outcome}" if self.two else outcome, (x0 - room, x1 + room), (low, high))  # fmt: skip
+            p = plot(
+                colours,
+                str(covariate),
+                f"mean of {outcome}" if self.two else outcome,
+                (x0 - room, x1 + room),
+                (low, high),
+            )
         assert isinstance(p.y_range, Range1d)
         if behind is not None:
             band = self._band(behind)
@@ -104,7 +114,11 @@ class Predictive(View):
             some = self._drawn()
             p.scatter(self.x[some], y[some], size=5, line_color=colours.exact, fill_alpha=0.0)
         self._why = "\n".join(wrap(self.problem, LETTERS))
-        self._labels = lane_labels(self, p) if self.lanes_drawn > 1 and not self.problem else [self.caption_above(p, max(1, self._why.count("\n") + 1))]  # fmt: skip
+        self._labels = (
+            lane_labels(self, p)
+            if self.lanes_drawn > 1 and not self.problem
+            else [self.caption_above(p, max(1, self._why.count("\n") + 1))]
+        )
         return p
 
     @property

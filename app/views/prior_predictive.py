@@ -48,4 +48,4 @@ class PriorPredictive(Predictive):
         if self.problem or not len(self._made):
             return ""
         low, high = np.quantile(self._made, (0.05, 0.95))
-        return f"nine tenths of {self.outcome} lie from {low:.3g} to {high:.3g}; those of the data from {self.y.min():.3g} to {self.y.max():.3g}"  # fmt: skip
+        return f"nine tenths of {self.outcome} lie from {low:.3g} to {high:.3g}; those of the data from {self.y.min():.3g} to {self.y.max():.3g}"

@@ -21,7 +21,7 @@ from sgmcmc_lab.app.views.planes import (
     sentence,
     shown_ranges,
     sign,
-)  # fmt: skip
+)
 from sgmcmc_lab.app.views.recipes import RecipeView
 from sgmcmc_lab.app.views.theme import DASHES, plot
 from sgmcmc_lab.samplers.diagnostics import autocorrelation
@@ -192,9 +192,13 @@ class SpectrumView(RecipeView):
         self._end, self._bottom = FEWEST_LAGS, -0.25
         plane = plot(colours, "decay rate −Re λ", "rotation Im λ", (0, 1), (-1, 1), title="eigenvalues")
         rho = plot(
-            colours, "lag in steps", "", (0, self._end), (self._bottom, 1.05),
+            colours,
+            "lag in steps",
+            "",
+            (0, self._end),
+            (self._bottom, 1.05),
             title=f"autocorrelation of {scene.column.name}",
-        )  # fmt: skip
+        )
         for p in (plane, rho):
             quiet_title(p, scene)
             p.min_width, p.min_height = 140, LOWEST
@@ -211,13 +215,26 @@ class SpectrumView(RecipeView):
                 values = self.feed(f"values {name} {i}", "x", "y")
                 line = self.feed(f"predicted {name} {i}", "x", "y")
                 plane.scatter(
-                    "x", "y", source=values, marker=MARKERS[i], size=9 if with_curl else 8, line_color=colour, line_width=1.5,
-                    line_alpha=1.0 if with_curl else 0.55, fill_color=colour, fill_alpha=0.9 if with_curl else 0.0,
-                )  # fmt: skip
+                    "x",
+                    "y",
+                    source=values,
+                    marker=MARKERS[i],
+                    size=9 if with_curl else 8,
+                    line_color=colour,
+                    line_width=1.5,
+                    line_alpha=1.0 if with_curl else 0.55,
+                    fill_color=colour,
+                    fill_alpha=0.9 if with_curl else 0.0,
+                )
                 rho.line(
-                    "x", "y", source=line, line_color=colour, line_width=6 if with_curl else 2,
-                    line_alpha=0.4 if with_curl else 0.6, line_dash=DASHES[i] if with_curl else "dotted",
-                )  # fmt: skip
+                    "x",
+                    "y",
+                    source=line,
+                    line_color=colour,
+                    line_width=6 if with_curl else 2,
+                    line_alpha=0.4 if with_curl else 0.6,
+                    line_dash=DASHES[i] if with_curl else "dotted",
+                )
             gap = self.feed(f"gap {i}", "x", "low", "high")
             plane.segment("x", "low", "x", "high", source=gap, line_color=colour, line_width=1.5, line_dash=DASHES[i])
             measured = self.feed(f"measured {i}", "x", "y")

@@ -126,8 +126,11 @@ class State(View):
         j = (i + 1) % target.n_values
         self._coordinates = (i, j)
         self._scales = (Scale.of(target.columns[i]), Scale.of(target.columns[j]))
-        p = plot(colours, *(s.label(target.columns[k].name) for k, s in zip((i, j), self._scales, strict=True)),
-                 *(s.range for s in self._scales))  # fmt: skip
+        p = plot(
+            colours,
+            *(s.label(target.columns[k].name) for k, s in zip((i, j), self._scales, strict=True)),
+            *(s.range for s in self._scales),
+        )
         self._span = np.array([high - low for low, high in (s.range for s in self._scales)])
         for scale, axis in zip(self._scales, (p.xaxis, p.yaxis), strict=True):
             scale.apply(axis)
@@ -237,8 +240,16 @@ class State(View):
                     line_join="bevel",
                 )
             heads = self.feed(f"heads {i}", "x", "y")
-            p.scatter("x", "y", source=heads, size=11, marker=("circle", "square", "triangle", "diamond")[i],
-                      fill_color=colours.lanes[i], line_color=colours.surface, line_width=1.5)  # fmt: skip
+            p.scatter(
+                "x",
+                "y",
+                source=heads,
+                size=11,
+                marker=("circle", "square", "triangle", "diamond")[i],
+                fill_color=colours.lanes[i],
+                line_color=colours.surface,
+                line_width=1.5,
+            )
         self._scale = 1.0
         here = self.feed("here", "x", "y")
         p.scatter("x", "y", source=here, size=15, fill_color=None, line_color=colours.text, line_width=2)

@@ -22,7 +22,7 @@ from sgmcmc_lab.app.views.planes import (
     sign,
     signed,
     stack,
-)  # fmt: skip
+)
 from sgmcmc_lab.app.views.recipes import RecipeView
 from sgmcmc_lab.app.views.theme import plot
 from sgmcmc_lab.samplers.recipe.flow import on_points, values_at
@@ -154,10 +154,12 @@ class Stationarity(RecipeView):
                 palette=["#00000000", f"{RED}50", f"{RED}c0"], low=-0.5, high=2.5, high_color="#00000000"
             ),
         )
-        self._images.append(tuple(
-            LiveImage(self, plane.figure, f"{name} {n}", mapper, cells, plane.x, plane.y, level="image")
-            for name, mapper in zip(("residual", "eigenvalue", "bad"), mappers, strict=True)
-        ))  # fmt: skip
+        self._images.append(
+            tuple(
+                LiveImage(self, plane.figure, f"{name} {n}", mapper, cells, plane.x, plane.y, level="image")
+                for name, mapper in zip(("residual", "eigenvalue", "bad"), mappers, strict=True)
+            )
+        )
         residual, eigenvalue, _ = (image.renderer for image in self._images[-1])
         self._add_legend(plane, residual, eigenvalue, None)
 
@@ -173,9 +175,18 @@ class Stationarity(RecipeView):
             "x", "eigenvalue", source=curve, line_color=colours.lanes[2], line_width=2, line_dash="dashed"
         )
         p.vbar(
-            "x", (plane.x[1] - plane.x[0]) / POINTS, "top", "bottom", source=bad, fill_color=RED, fill_alpha=0.15,
-            hatch_pattern="right_diagonal_line", hatch_color=RED, hatch_alpha=0.6, line_color=None,
-        )  # fmt: skip
+            "x",
+            (plane.x[1] - plane.x[0]) / POINTS,
+            "top",
+            "bottom",
+            source=bad,
+            fill_color=RED,
+            fill_alpha=0.15,
+            hatch_pattern="right_diagonal_line",
+            hatch_color=RED,
+            hatch_alpha=0.6,
+            line_color=None,
+        )
         self.moving_range(f"y {n}", p.y_range)
         self._add_legend(plane, line, eigenvalue, area)
 

@@ -42,14 +42,18 @@ def colours_of(names: tuple[str, ...], theme: Theme) -> list[str]:
     return [
         found.get(name)
         or (
-            theme.lanes[1] if name == "gradient noise"
-            else theme.lanes[2] if any(word in name for word in noise)
-            else theme.exact if name == "−εD∇H"
-            else theme.faint if "friction" in name or name in ("accept", "reflection", "normalise")
+            theme.lanes[1]
+            if name == "gradient noise"
+            else theme.lanes[2]
+            if any(word in name for word in noise)
+            else theme.exact
+            if name == "−εD∇H"
+            else theme.faint
+            if "friction" in name or name in ("accept", "reflection", "normalise")
             else theme.lanes[0]
         )
         for name in names
-    ]  # fmt: skip
+    ]
 
 
 def add_arrows(view: View, figure: Any, letters: str = "xy") -> ColumnDataSource:
@@ -73,21 +77,43 @@ def draw_arrows(view: View, figure: Any, source: ColumnDataSource) -> None:
         head = VeeHead(size={"field": "head"}, fill_color=shade, line_color=shade)
         figure.add_layout(
             Arrow(
-                end=head, source=source, x_start={"field": "x0"}, y_start={"field": "y0"}, x_end={"field": "x1"}, y_end={"field": "y1"},
-                line_color=shade, line_width=width, line_cap="round", level="annotation",
+                end=head,
+                source=source,
+                x_start={"field": "x0"},
+                y_start={"field": "y0"},
+                x_end={"field": "x1"},
+                y_end={"field": "y1"},
+                line_color=shade,
+                line_width=width,
+                line_cap="round",
+                level="annotation",
             )
-        )  # fmt: skip
+        )
     for column, align in (("after", "left"), ("before", "right")):
         figure.text(
-            "x1", "y1", text=column, source=source, text_color=colour, text_font_size="13px", text_font_style="bold",
-            text_align=align, y_offset=-6, level="annotation",
-        )  # fmt: skip
+            "x1",
+            "y1",
+            text=column,
+            source=source,
+            text_color=colour,
+            text_font_size="13px",
+            text_font_style="bold",
+            text_align=align,
+            y_offset=-6,
+            level="annotation",
+        )
 
 
 def rows(
-    playing: Playing | None, names: tuple[str, ...], place: Place, scale: float = 1.0, heights: Sequence[float] = (),
-    width: int = 2, ends: tuple[float, float] = (-1.0, 1.0), of_phase: bool = False,
-) -> tuple[Array, ...]:  # fmt: skip
+    playing: Playing | None,
+    names: tuple[str, ...],
+    place: Place,
+    scale: float = 1.0,
+    heights: Sequence[float] = (),
+    width: int = 2,
+    ends: tuple[float, float] = (-1.0, 1.0),
+    of_phase: bool = False,
+) -> tuple[Array, ...]:
     """The rows of the parts that are shown, in a picture of ``width`` coordinates; none without a step.
 
     Arrows are longer by ``scale`` than the step is, seen from where it begins. In a picture of one coordinate, each
@@ -132,7 +158,13 @@ def longer(playing: Playing | None, place: Place, spans: Array, of_phase: bool =
         return 1.0
     whole = playing._replace(windows=((0.0, 0.0),) * len(playing.step.parts))
     origin = place(beginning(playing, of_phase))[0]
-    farthest = max((float(np.nanmax(np.abs(place(path) - origin) / spans, initial=0.0)) for path, _, _ in _paths(whole, place if of_phase else None)), default=0.0)  # fmt: skip
+    farthest = max(
+        (
+            float(np.nanmax(np.abs(place(path) - origin) / spans, initial=0.0))
+            for path, _, _ in _paths(whole, place if of_phase else None)
+        ),
+        default=0.0,
+    )
     if not 0 < farthest < SMALL:
         return 1.0
     power = 10.0 ** np.floor(np.log10(SEEN / farthest))
@@ -180,7 +212,11 @@ def numbers_of(part: Part, dim: int, coordinate: int, velocity: bool) -> str:
         blocks = {"θ": move[:dim], "r" if velocity else "memory": move[dim : 2 * dim], "ξ": move[2 * dim :]}
         if velocity and 0 < len(part.end) - dim <= dim:
             blocks = {"θ": move[:dim], "r": move[dim:]}
-        said = [f"{symbol} {_signed(block, coordinate)}" for symbol, block in blocks.items() if symbol != "memory" and block.any()]  # fmt: skip
+        said = [
+            f"{symbol} {_signed(block, coordinate)}"
+            for symbol, block in blocks.items()
+            if symbol != "memory" and block.any()
+        ]
         said = said if _moves(part.path) else ["0, no arrow"]
         if part.name in AFRESH:
             said = [f"r {_plain(part.end[dim : 2 * dim], coordinate)}"]

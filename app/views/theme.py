@@ -33,15 +33,27 @@ class Theme:
 # The first lanes are blue, orange, green and purple of Okabe and Ito's palette, which people with any
 # common colour blindness can tell apart; on dark, lighter versions with the same order of hues.
 LIGHT = Theme(
-    text="#1f2933", faint="#52606d", grid="#e4e7eb", surface="#ffffff", exact="#111827",
-    lanes=("#0072b2", "#d55e00", "#009e73", "#b5518f", "#8f6b00", "#5f6b76"), density=("#ffffff", "#8d99ae"),
-    good="#1b7a3d", bad="#b3261e",
-)  # fmt: skip
+    text="#1f2933",
+    faint="#52606d",
+    grid="#e4e7eb",
+    surface="#ffffff",
+    exact="#111827",
+    lanes=("#0072b2", "#d55e00", "#009e73", "#b5518f", "#8f6b00", "#5f6b76"),
+    density=("#ffffff", "#8d99ae"),
+    good="#1b7a3d",
+    bad="#b3261e",
+)
 DARK = Theme(
-    text="#e4e7eb", faint="#9aa5b1", grid="#323a45", surface="#1b2027", exact="#f5f7fa",
-    lanes=("#56b4e9", "#f39c4a", "#2fc59b", "#e391c1", "#f0e442", "#b6c2cd"), density=("#1b2027", "#5c6b80"),
-    good="#4cc38a", bad="#ff8a80",
-)  # fmt: skip
+    text="#e4e7eb",
+    faint="#9aa5b1",
+    grid="#323a45",
+    surface="#1b2027",
+    exact="#f5f7fa",
+    lanes=("#56b4e9", "#f39c4a", "#2fc59b", "#e391c1", "#f0e442", "#b6c2cd"),
+    density=("#1b2027", "#5c6b80"),
+    good="#4cc38a",
+    bad="#ff8a80",
+)
 
 DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "6 2")
 """A second sign beside the colour, for lines of lanes."""
@@ -113,9 +125,15 @@ def plot(
 ) -> figure:
     """An empty figure in the lab's look. Ranges are fixed, for only the server moves them."""
     p = figure(
-        x_range=Range1d(*x_range), y_range=Range1d(*y_range), sizing_mode="stretch_both", min_height=160, min_width=200,
-        toolbar_location=None, tools="", **options,
-    )  # fmt: skip
+        x_range=Range1d(*x_range),
+        y_range=Range1d(*y_range),
+        sizing_mode="stretch_both",
+        min_height=160,
+        min_width=200,
+        toolbar_location=None,
+        tools="",
+        **options,
+    )
     style_figure(p, colours)
     # Measuring and painting its labels is most of what a browser does for a small figure.
     p.xaxis.ticker.desired_num_ticks, p.yaxis.ticker.desired_num_ticks = 5, 4
@@ -129,9 +147,14 @@ def style_figure(p: Any, colours: Theme) -> None:
     """Give a figure the lab's colours and type."""
     # On the right there is room for half of the last tick's label, which is beyond the frame.
     p.update(
-        background_fill_color=colours.surface, border_fill_color=colours.surface, outline_line_color=None,
-        min_border_left=4, min_border_right=24, min_border_top=6, min_border_bottom=4,
-    )  # fmt: skip
+        background_fill_color=colours.surface,
+        border_fill_color=colours.surface,
+        outline_line_color=None,
+        min_border_left=4,
+        min_border_right=24,
+        min_border_top=6,
+        min_border_bottom=4,
+    )
     p.axis.axis_label_text_font_style = "normal"
     p.axis.axis_label_text_font_size = "13px"
     p.axis.major_label_text_font_size = "12px"

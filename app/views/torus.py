@@ -58,18 +58,34 @@ class Torus(View):
         )
         (x0, x1), (y0, y1) = self._axes
         # The square root lets the tails be seen.
-        p.image([np.sqrt(density).astype(np.float32)], x=x0, y=y0, dw=x1 - x0, dh=y1 - y0, color_mapper=mapper,
-                level="image")  # fmt: skip
+        p.image(
+            [np.sqrt(density).astype(np.float32)],
+            x=x0,
+            y=y0,
+            dw=x1 - x0,
+            dh=y1 - y0,
+            color_mapper=mapper,
+            level="image",
+        )
         p.contour(x, y, density, levels=heights(density), line_color=colours.exact, line_alpha=0.6, line_width=1)
         self._build_sides(p)
         for i, _ in enumerate(scene.lanes):
             colour, one = colours.lanes[i], len(scene.lanes) == 1
             path = self.feed(f"path {i}", "x0", "y0", "x1", "y1", rollover=PATH)
-            p.segment("x0", "y0", "x1", "y1", source=path, line_color=colour, line_width=FINE,
-                      line_alpha=0.65 if one else 0.4)  # fmt: skip
+            p.segment(
+                "x0", "y0", "x1", "y1", source=path, line_color=colour, line_width=FINE, line_alpha=0.65 if one else 0.4
+            )
             heads = self.feed(f"heads {i}", "x", "y")
-            p.scatter("x", "y", source=heads, size=11, marker=MARKERS[i], fill_color=colour,
-                      line_color=colours.surface, line_width=1.5)  # fmt: skip
+            p.scatter(
+                "x",
+                "y",
+                source=heads,
+                size=11,
+                marker=MARKERS[i],
+                fill_color=colour,
+                line_color=colours.surface,
+                line_width=1.5,
+            )
         self._last: list[Array | None] = [None] * len(scene.lanes)
         add_arrows(self, p)
         self._label = self.caption_above(p, scene.noted)
@@ -115,10 +131,12 @@ class Torus(View):
 
     def live_data(self) -> dict[str, Any]:
         return {
-            "axes": [list(axis) for axis in self._axes], "highest": self._highest,
-            "cuts": [cuts.tolist() for cuts, _ in self._groups], "ends": [ends.tolist() for _, ends in self._groups],
+            "axes": [list(axis) for axis in self._axes],
+            "highest": self._highest,
+            "cuts": [cuts.tolist() for cuts, _ in self._groups],
+            "ends": [ends.tolist() for _, ends in self._groups],
             "curves": [[part.tolist() for part in curve] for curve in self._curves],
-        }  # fmt: skip
+        }
 
     def live_tap(self) -> dict[str, Any] | None:
         return {"figure": self.figure.id, "kind": "torus", "axes": [list(axis) for axis in self._axes]}

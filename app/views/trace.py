@@ -63,8 +63,15 @@ class TraceView(View):
             # The first chain is drawn last, on top.
             for c in range(SHOWN_CHAINS if one else 1)[::-1]:
                 source = self.feed(f"lane {i} chain {c}", "x", "y", rollover=WINDOW)
-                p.line("x", "y", source=source, line_color=colours.lanes[i], line_join="bevel",
-                       line_width=FINE, line_alpha=(0.35 if c else 0.9) if one else JOINED)  # fmt: skip
+                p.line(
+                    "x",
+                    "y",
+                    source=source,
+                    line_color=colours.lanes[i],
+                    line_join="bevel",
+                    line_width=FINE,
+                    line_alpha=(0.35 if c else 0.9) if one else JOINED,
+                )
                 if not one:
                     p.scatter("x", "y", source=source, size=2, fill_color=colours.lanes[i], line_color=None)
         for i, _ in enumerate(scene.lanes):

@@ -161,10 +161,10 @@ export class Engine {
     }
   }
 
-  /** @param {NDArray} array @param {boolean} lent @param {any[]} out */
-  _flattenArray({ pointer, shape }, lent, out) {
+  /** @param {NDArray} array @param {boolean} borrowed @param {any[]} out */
+  _flattenArray({ pointer, shape }, borrowed, out) {
     const sizes = shape.map((n) => BigInt(n))
-    if (lent) {
+    if (borrowed) {
       out.push(pointer, ...sizes)
       return
     }

@@ -18,7 +18,9 @@ class Agreement(OfModel):
     def check(self, spec: RunSpec) -> None:
         if spec.target.key not in OF:
             allowed = ", ".join(ANY_TARGET[key].title for key in OF)
-            raise SpecError("measure", self.key, f"{ANY_TARGET[spec.target.key].title} has no clusters: it is of {allowed}")  # fmt: skip
+            raise SpecError(
+                "measure", self.key, f"{ANY_TARGET[spec.target.key].title} has no clusters: it is of {allowed}"
+            )
 
 
 class AdjustedRand(Agreement):

@@ -43,8 +43,11 @@ class OfEnsemble(Measure):
         if "batch_size" not in gradient:
             return mean, float(ensembles.cir_variance(a, self.start, t))
         noise = ensembles.var_a_hat(
-            target.n_data, int(target.counts()[j]), int(gradient["batch_size"]), bool(gradient["replacement"])  # type: ignore[arg-type]
-        )  # fmt: skip
+            target.n_data,
+            int(target.counts()[j]),
+            int(gradient["batch_size"]),
+            bool(gradient["replacement"]),  # type: ignore[arg-type]
+        )
         return mean, float(ensembles.scir_variance(a, self.start, float(h), int(self.steps), noise))  # type: ignore[arg-type]
 
 
@@ -79,7 +82,12 @@ class EnsembleMGF(OfEnsemble):
 
     key = "ensemble_mgf"
     title = "MGF of an ensemble"
-    s = Real(-0.1, bounds=(-100.0, -1e-6), label="s", doc="The s of E e^{sθ}; negative, so that no chain outweighs the others.")  # fmt: skip
+    s = Real(
+        -0.1,
+        bounds=(-100.0, -1e-6),
+        label="s",
+        doc="The s of E e^{sθ}; negative, so that no chain outweighs the others.",
+    )
 
     def of(self, lane: Evidence) -> Estimate:
         spec, steps, j = lane.trace.spec, int(self.steps), int(self.component) - 1
@@ -102,6 +110,13 @@ class EnsembleMGF(OfEnsemble):
             return ensembles.cir_mgf(self.s, float(shapes[j]), self.start, h * steps)
         count = int(target.counts()[j])
         return ensembles.scir_mgf_expected(
-            self.s, float(shapes[j]) - count, self.start, h, steps, target.n_data, count,
-            int(gradient["batch_size"]), bool(gradient["replacement"]),  # type: ignore[arg-type]
-        )  # fmt: skip
+            self.s,
+            float(shapes[j]) - count,
+            self.start,
+            h,
+            steps,
+            target.n_data,
+            count,
+            int(gradient["batch_size"]),
+            bool(gradient["replacement"]),  # type: ignore[arg-type]
+        )

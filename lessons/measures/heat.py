@@ -18,7 +18,9 @@ class Heat(OfModel):
 
     def check(self, spec: RunSpec) -> None:
         if spec.target.key != Spherical.key or issubclass(METHODS[spec.sampler.key], SphericalVariational):
-            raise SpecError("measure", self.key, f"it needs topics on a sphere with a velocity, which {spec.sampler.key} has not")  # fmt: skip
+            raise SpecError(
+                "measure", self.key, f"it needs topics on a sphere with a velocity, which {spec.sampler.key} has not"
+            )
 
     def of_chain(self, chain: ModelChain) -> float:
         return float(chain.snapshot()["heat"][0]) or NAN

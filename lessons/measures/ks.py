@@ -17,7 +17,12 @@ class KS(Measure):
     key = "ks"
     title = "KS distance"
     has_error = False
-    column = Count(0, bounds=(0, 400), label="Column", doc="The number of the column, counted from 1; 0 for the mean of the target's own.")  # fmt: skip
+    column = Count(
+        0,
+        bounds=(0, 400),
+        label="Column",
+        doc="The number of the column, counted from 1; 0 for the mean of the target's own.",
+    )
 
     def check(self, spec: RunSpec) -> None:
         n = spec.make_target().n_columns
@@ -29,7 +34,11 @@ class KS(Measure):
         n = statistics.n_draws
         if n == 0:
             return Estimate(NAN)
-        value = ks.distance(statistics, int(self.column) - 1) if int(self.column) else ks.mean_distance(statistics, lane.trace.target)  # fmt: skip
+        value = (
+            ks.distance(statistics, int(self.column) - 1)
+            if int(self.column)
+            else ks.mean_distance(statistics, lane.trace.target)
+        )
         return Estimate(value, None, ks.baseline(n))
 
 

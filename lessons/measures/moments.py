@@ -61,5 +61,7 @@ class Power(OfColumn):
         values = central_powers(lane, self.k, 0.0)[int(self.order)]
         column = lane.trace.statistics.columns[self.k]
         name = f"E {column.name}{'⁰¹²³⁴'[int(self.order)]}"
-        exact = {1: column.mean, 2: column.variance + column.mean**2}.get(int(self.order), known(lane.trace.target, name))  # fmt: skip
+        exact = {1: column.mean, 2: column.variance + column.mean**2}.get(
+            int(self.order), known(lane.trace.target, name)
+        )
         return Estimate(float(values.mean()), spread(values), exact)

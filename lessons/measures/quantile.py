@@ -20,7 +20,11 @@ class Quantile(OfColumn):
         statistics = lane.trace.statistics
         column = statistics.columns[self.k]
         edges, cdf = ks.edges_and_cdf(column)
-        return Estimate(_inverse(column, edges, ks.empirical_cdf(statistics, self.k), self.p), None, _inverse(column, edges, cdf, self.p))  # fmt: skip
+        return Estimate(
+            _inverse(column, edges, ks.empirical_cdf(statistics, self.k), self.p),
+            None,
+            _inverse(column, edges, cdf, self.p),
+        )
 
 
 def _inverse(column: Column, edges: Array, cdf: Array, p: float) -> float:

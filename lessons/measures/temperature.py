@@ -16,7 +16,9 @@ class Temperature(Measure):
 
     def check(self, spec: RunSpec) -> None:
         if not issubclass(SAMPLERS[spec.sampler.key], Moving):
-            raise SpecError("measure", self.key, f"it needs a sampler with a velocity, which {spec.sampler.key} has not")  # fmt: skip
+            raise SpecError(
+                "measure", self.key, f"it needs a sampler with a velocity, which {spec.sampler.key} has not"
+            )
 
     def of(self, lane: Evidence) -> Estimate:
         if lane.momenta is None or not len(lane.momenta):

@@ -134,9 +134,13 @@ def known_mean(values: Array) -> float:
 
 
 def compare(
-    data: Documents, seeds: Sequence[int], n_steps: int = STEPS, sweeps: int = SWEEPS,
-    of: Sequence[Case] | None = None, progress: Callable[[str], None] = lambda what: None,
-) -> list[Row]:  # fmt: skip
+    data: Documents,
+    seeds: Sequence[int],
+    n_steps: int = STEPS,
+    sweeps: int = SWEEPS,
+    of: Sequence[Case] | None = None,
+    progress: Callable[[str], None] = lambda what: None,
+) -> list[Row]:
     """A row for each case."""
     rows = []
     for case in cases() if of is None else of:
@@ -146,12 +150,19 @@ def compare(
         best = case.grid[int(np.argmin(tried))]
         runs = [run(model, case.key, best, n, seed) for seed in seeds]
         small = np.array([small_clusters(chain) for chain, _ in runs])
-        rows.append(Row(
-            case, best, np.array([scores for _, scores in runs]),
-            np.array([-chain.method.log_density(model, chain.state).mean() for chain, _ in runs]),
-            np.array([np.count_nonzero(chain.state.sizes) for chain, _ in runs]), small[:, 0], small[:, 1],
-            runs[0][0].data_seen, float(np.mean([chain.seconds for chain, _ in runs])),
-        ))  # fmt: skip
+        rows.append(
+            Row(
+                case,
+                best,
+                np.array([scores for _, scores in runs]),
+                np.array([-chain.method.log_density(model, chain.state).mean() for chain, _ in runs]),
+                np.array([np.count_nonzero(chain.state.sizes) for chain, _ in runs]),
+                small[:, 0],
+                small[:, 1],
+                runs[0][0].data_seen,
+                float(np.mean([chain.seconds for chain, _ in runs])),
+            )
+        )
         progress(f"{case.title}: {rows[-1].scores[:, -1].mean():.3f}")
     return rows
 
@@ -228,7 +239,9 @@ def crossed_as_text(found: Mapping[tuple[str, str], Array]) -> str:
     lines = [f"{'words by':10}{'sticks by':10}{'score':>16}{'K':>7}{'small':>7}{'words':>7}"]
     for (words, sticks), values in found.items():
         score, clusters, small, breadth = values.T
-        lines.append(f"{words:10}{sticks:10}{_with_error(score):>16}{clusters.mean():7.1f}{small.mean():7.1f}{known_mean(breadth):7.0f}")  # fmt: skip
+        lines.append(
+            f"{words:10}{sticks:10}{_with_error(score):>16}{clusters.mean():7.1f}{small.mean():7.1f}{known_mean(breadth):7.0f}"
+        )
     return "\n".join(lines)
 
 
@@ -239,7 +252,7 @@ def as_text(data: Documents, rows: Sequence[Row], baselines: Mapping[str, Array]
         f"{data.corpus.n_documents:,} documents, of which {held} are held out; {data.corpus.n_words:,} words",
         f"{'':32}{'score at a tenth':>18}{'a third':>16}{'the end':>16}{'one draw':>10}{'K':>7}{'small':>7}"
         f"{'words':>7}{'documents':>11}{'s':>7}  best of the grid",
-    ]  # fmt: skip
+    ]
     for name, values in baselines.items():
         lines.append(f"{name:32}{'':34}{_with_error(values):>16}")
     for row in rows:
@@ -250,7 +263,9 @@ def as_text(data: Documents, rows: Sequence[Row], baselines: Mapping[str, Array]
             f"{row.case.title:32}{cells}{row.last.mean():10.3f}{row.clusters.mean():7.1f}{row.small.mean():7.1f}"
             f"{breadth:>7}{row.documents:11,}{row.seconds:7.1f}  {params}"
         )
-    lines.append(f"± is a standard deviation over seeds. Small: clusters with fewer than {SMALL:.1%} of the documents; words: how many these spread over.")  # fmt: skip
+    lines.append(
+        f"± is a standard deviation over seeds. Small: clusters with fewer than {SMALL:.1%} of the documents; words: how many these spread over."
+    )
     return "\n".join(lines)
 
 
@@ -264,7 +279,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m sgmcmc_lab.lessons.papers.baker_2018_figure_3b", description=__doc__
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .data and a .test file of visits, or the files of a corpus")  # fmt: skip
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a .data and a .test file of visits, or the files of a corpus",
+    )
     parser.add_argument("--steps", type=int, default=STEPS, help="steps of the stochastic methods")
     parser.add_argument("--sweeps", type=int, default=SWEEPS, help="of full Gibbs")
     parser.add_argument("--seeds", type=int, default=SEEDS)
@@ -282,7 +303,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         baselines = {"word frequencies": np.array([unigram(model)])}
         for k in EM_CLUSTERS:
             baselines[f"EM, K = {k}"] = np.array([em(model, k, seed) for seed in range(1, EM_STARTS + 1)])
-        rows = compare(data, seeds, options.steps, options.sweeps, progress=lambda what: print(what, file=sys.stderr, flush=True))  # fmt: skip
+        rows = compare(
+            data, seeds, options.steps, options.sweeps, progress=lambda what: print(what, file=sys.stderr, flush=True)
+        )
     except SpecError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -105,7 +105,9 @@ def from_zip(path: Path, folder: Path, n_topics: int) -> Topics:
     np.random.default_rng(1).shuffle(lines)
     target = folder / f"{path.stem}.txt"
     target.write_text("\n".join(lines), encoding="utf-8")
-    return Topics(FileStream.of(target), corpus=UPLOADED, n_topics=n_topics, alpha=0.1, beta=0.1, max_share=0.2, min_documents=5)  # fmt: skip
+    return Topics(
+        FileStream.of(target), corpus=UPLOADED, n_topics=n_topics, alpha=0.1, beta=0.1, max_share=0.2, min_documents=5
+    )
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,9 @@ def as_text(name: str, found: Comparison) -> str:
         for values in (found.equal_documents(key), found.equal_time(key)):
             error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
             cells.append(f"{values.mean():.1f} ± {error:.1f}")
-        lines.append(f"{METHODS[key].title:8} {found.milliseconds(key):14.3f} {cells[0]:>20} {cells[1]:>16}  {found.best[key]}")  # fmt: skip
+        lines.append(
+            f"{METHODS[key].title:8} {found.milliseconds(key):14.3f} {cells[0]:>20} {cells[1]:>16}  {found.best[key]}"
+        )
     ratio = found.milliseconds("lda_scir") / found.milliseconds("lda_sgrld")
     return "\n".join([*lines, f"SCIR takes {ratio:.1f} times SGRLD's time a document; ± is a standard error."])
 

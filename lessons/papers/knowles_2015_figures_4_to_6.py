@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,9 @@ class Found:
     """By data: those of the first seed, (SHOWN, D, D)."""
 
 
-def fit(model: Factors, key: str, n_steps: int, seed: int, rho: float = 0.95, looks: int = 0) -> tuple[ModelChain, float, Array]:  # fmt: skip
+def fit(
+    model: Factors, key: str, n_steps: int, seed: int, rho: float = 0.95, looks: int = 0
+) -> tuple[ModelChain, float, Array]:
     """A run, its processor time in seconds, and times and −scores on the way, (looks, 2); scoring takes no time."""
     chosen = METHODS[key]() if key == "factors_gibbs" else METHODS[key](rho=rho)
     chain = ModelChain(model, chosen, Generator(SFC64(seed)))
@@ -130,7 +133,11 @@ def real(
                 fit(model, "factors_sgvb", n_steps, seed, REAL_RHO, LOOKS),
                 fit(model, "factors_gibbs", REAL_SWEEPS, seed, looks=LOOKS),
             ]
-            others = [timed(lambda: sparse_pca_covariance(model)), timed(lambda: model.shrunk), timed(lambda: empirical(model))]  # noqa: B023  # fmt: skip
+            others = [
+                timed(partial(sparse_pca_covariance, model)),
+                timed(partial(getattr, model, "shrunk")),
+                timed(partial(empirical, model)),
+            ]
             scores.append([*(path[-1, 1] for _, _, path in ours), *(-model.score(c) for c, _ in others)])
             seconds.append([took for _, took, *_ in ours] + [took for _, took in others])
             paths.append([path for _, _, path in ours])
@@ -210,7 +217,9 @@ def measure(arguments: Sequence[str] | None = None) -> Found:
     for data in sources:
         few = [n for n in REAL_ROWS if n <= options.most_rows]
         found.real[data] = real(data, own, few, seeds, options.real_steps, tell)
-        scores, seconds = ({n: getattr(held, what) for n, held in found.real[data].items()} for what in ("scores", "seconds"))  # fmt: skip
+        scores, seconds = (
+            {n: getattr(held, what) for n, held in found.real[data].items()} for what in ("scores", "seconds")
+        )
         print(as_text(f"Figure 5: −log density of a held-out row, {data}", REAL_METHODS, scores, (2,) * 5))
         print(as_text("its processor time, s", REAL_METHODS, seconds, (3,) * 5), "\n")
     for data in sources:

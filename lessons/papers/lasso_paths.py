@@ -29,9 +29,14 @@ def as_text(model: Sparse, points: Sequence[Point]) -> str:
     """A table for each λ's coefficients: median, 5 to 95 %, and the lasso."""
     lines = ["median (5 %, 95 %) | lasso", f"{'':>12}" + "".join(f"{f'λ = {p.shrinkage:g}':>35}" for p in points)]
     for k, name in enumerate(model.names):
-        cells = (f"{p.quantiles[1, k]:6.3f} ({p.quantiles[0, k]:6.3f}, {p.quantiles[2, k]:6.3f}) |{p.lasso[k]:7.3f}" for p in points)  # fmt: skip
+        cells = (
+            f"{p.quantiles[1, k]:6.3f} ({p.quantiles[0, k]:6.3f}, {p.quantiles[2, k]:6.3f}) |{p.lasso[k]:7.3f}"
+            for p in points
+        )
         lines.append(f"{name[:12]:>12}" + "".join(f"{cell:>35}" for cell in cells))
-    lines.append(f"{'at 0':>12}" + "".join(f"{f'lasso: {int((p.lasso == 0).sum())} of {len(p.lasso)}':>35}" for p in points))  # fmt: skip
+    lines.append(
+        f"{'at 0':>12}" + "".join(f"{f'lasso: {int((p.lasso == 0).sum())} of {len(p.lasso)}':>35}" for p in points)
+    )
     return "\n".join(lines)
 
 

@@ -119,9 +119,13 @@ def run(
 
 
 def compare(
-    model: Spherical, seconds: float, seeds: Sequence[int], documents: float, cases: Sequence[Case],
+    model: Spherical,
+    seconds: float,
+    seeds: Sequence[int],
+    documents: float,
+    cases: Sequence[Case],
     progress: Callable[[str], None] = lambda what: None,
-) -> list[Row]:  # fmt: skip
+) -> list[Row]:
     """A row for each case, in the order of the cases."""
     rows = []
     for case in cases:
@@ -141,7 +145,11 @@ def with_error(values: Array) -> str:
     """Mean ± standard error over the seeds."""
     if not np.isfinite(values).all():
         return "–"
-    return f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(len(values)):.1f}" if len(values) > 1 else f"{values.mean():.1f}"  # fmt: skip
+    return (
+        f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(len(values)):.1f}"
+        if len(values) > 1
+        else f"{values.mean():.1f}"
+    )
 
 
 def as_text(model: Spherical, rows: Sequence[Row], seconds: float, documents: float) -> str:
@@ -156,12 +164,16 @@ def as_text(model: Spherical, rows: Sequence[Row], seconds: float, documents: fl
     ]
     for row in rows:
         texts = [with_error(column) for column in row.scores.T]
-        lines.append(f"{row.case.title:30} {texts[0]:>15} {texts[1]:>15} {texts[2]:>17} {row.documents:10,.0f}  h = {row.params['step_size']:g}")  # fmt: skip
+        lines.append(
+            f"{row.case.title:30} {texts[0]:>15} {texts[1]:>15} {texts[2]:>17} {row.documents:10,.0f}  h = {row.params['step_size']:g}"
+        )
     lines.append("the paper's order, a minus where it holds, seed by seed:")
     lines += [
         f"{one.case.title} − {two.case.title}: {difference(one.scores[:, 1] - two.scores[:, 1])}"
-        for one in rows for two in rows if one.case.place < two.case.place
-    ]  # fmt: skip
+        for one in rows
+        for two in rows
+        if one.case.place < two.case.place
+    ]
     return "\n".join(lines)
 
 
@@ -226,10 +238,13 @@ def measure(arguments: Sequence[str] | None = None) -> Found:
     model = Spherical(uploaded, corpus=corpus, n_topics=options.topics, alpha=options.alpha, max_words=options.words)
     documents = 100.0 * model.n_data
     rows = compare(
-        model, options.seconds, range(1, options.seeds + 1), documents,
+        model,
+        options.seconds,
+        range(1, options.seeds + 1),
+        documents,
         [case for case in CASES if case.method in options.methods],
         lambda what: print(what, file=sys.stderr, flush=True),
-    )  # fmt: skip
+    )
     print(as_text(model, rows, options.seconds, documents))
     return Found(options.texts.name if options.texts else "Reuters", options.seconds, rows)
 

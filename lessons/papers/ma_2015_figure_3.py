@@ -82,9 +82,12 @@ def perplexity(
 
 
 def compare(
-    model: Topics, grids: Mapping[tuple[str, str], Sequence[Params]] = GRIDS, documents: int = DOCUMENTS,
-    seeds: Sequence[int] = tuple(range(1, SEEDS + 1)), progress: Callable[[str], None] = lambda what: None,
-) -> list[Row]:  # fmt: skip
+    model: Topics,
+    grids: Mapping[tuple[str, str], Sequence[Params]] = GRIDS,
+    documents: int = DOCUMENTS,
+    seeds: Sequence[int] = tuple(range(1, SEEDS + 1)),
+    progress: Callable[[str], None] = lambda what: None,
+) -> list[Row]:
     """A row for each method, in rising order of the mean perplexity."""
     rows = []
     for (method, variant), points in grids.items():
@@ -131,9 +134,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     model = Topics(corpus="reuters", n_topics=options.topics, beta=options.beta)
     rows = compare(
-        model, documents=options.documents, seeds=range(1, options.seeds + 1),
+        model,
+        documents=options.documents,
+        seeds=range(1, options.seeds + 1),
         progress=lambda what: print(what, file=sys.stderr, flush=True),
-    )  # fmt: skip
+    )
     print(as_text(model, rows, options.documents))
     return 0
 

@@ -46,9 +46,16 @@ def curve(panel: Any, x: Any, values: Array, name: str, i: int, *, standard_erro
     n = values.shape[1]
     error = values[shown].std(axis=1, ddof=1) / (np.sqrt(n) if standard_error else 1) if n > 1 else None
     panel.errorbar(
-        np.asarray(x, dtype=float)[shown], values[shown].mean(axis=1), error, label=name, color=COLOURS[i],
-        marker=MARKERS["matplotlib"][i], markersize=5, linewidth=1.5, capsize=3,
-    )  # fmt: skip
+        np.asarray(x, dtype=float)[shown],
+        values[shown].mean(axis=1),
+        error,
+        label=name,
+        color=COLOURS[i],
+        marker=MARKERS["matplotlib"][i],
+        markersize=5,
+        linewidth=1.5,
+        capsize=3,
+    )
 
 
 def at_values(axis: Any, values: Sequence[float]) -> None:
@@ -174,7 +181,10 @@ def covariances(data: str, matrices: Array) -> Picture:
     n = matrices.shape[1]
     ends = 0.5, n + 0.5, n + 0.5, 0.5
     most = float(np.quantile(np.abs(matrices[:, beside]), 0.995))
-    images = [panel.imshow(matrix, cmap="RdBu_r", vmin=-most, vmax=most, extent=ends) for panel, matrix in zip(panels, matrices, strict=True)]  # fmt: skip
+    images = [
+        panel.imshow(matrix, cmap="RdBu_r", vmin=-most, vmax=most, extent=ends)
+        for panel, matrix in zip(panels, matrices, strict=True)
+    ]
     for panel, name in zip(panels, factors.SHOWN, strict=True):
         panel.set(title=name, xlabel="column", ylabel="column" if panel is panels[0] else "")
     figure.colorbar(images[0], ax=list(panels), label="covariance", shrink=0.7, extend="both")
@@ -204,7 +214,14 @@ def of_spherical(found: spherical.Found) -> list[Picture]:
         panel.plot(times[shown], values.mean(axis=0), color=colour, label=row.case.title)
         if len(values) > 1:
             error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-            panel.fill_between(times[shown], values.mean(axis=0) - error, values.mean(axis=0) + error, color=colour, alpha=0.25, linewidth=0)  # fmt: skip
+            panel.fill_between(
+                times[shown],
+                values.mean(axis=0) - error,
+                values.mean(axis=0) + error,
+                color=colour,
+                alpha=0.25,
+                linewidth=0,
+            )
     panel.set(xlabel="processor time, s", ylabel="held-out log-perplexity, ± standard error", xscale="log")
     plain(panel.xaxis)
     legend_beside(figure, panel)

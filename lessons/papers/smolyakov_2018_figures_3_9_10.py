@@ -133,7 +133,13 @@ def as_text(name: str, model: Sparse, found: Comparison) -> str:
     for row in found.rows:
         ratio, error = row.against(first)
         last = "1" if row is first else f"{ratio:.2f} ± {error:.2f}"
-        lines.append(f"  {row.size:5} " + "".join(f"{x:11.2g}" for x in row.errors.mean(axis=0)) + "  |" + "".join(f"{x:11.3f}" for x in row.rhat) + f"    {last}")  # fmt: skip
+        lines.append(
+            f"  {row.size:5} "
+            + "".join(f"{x:11.2g}" for x in row.errors.mean(axis=0))
+            + "  |"
+            + "".join(f"{x:11.3f}" for x in row.rhat)
+            + f"    {last}"
+        )
     return "\n".join(lines)
 
 
@@ -156,8 +162,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_3_9_10", description=__doc__
     )
-    parser.add_argument("cases", nargs="*", default=["strong", "weak"], metavar="case", help=f"{', '.join(CASES)}, or a CSV file")  # fmt: skip
-    parser.add_argument("--trial", type=int, default=TRIAL, help="sweeps with all that the trial of a size takes as long as")  # fmt: skip
+    parser.add_argument(
+        "cases", nargs="*", default=["strong", "weak"], metavar="case", help=f"{', '.join(CASES)}, or a CSV file"
+    )
+    parser.add_argument(
+        "--trial", type=int, default=TRIAL, help="sweeps with all that the trial of a size takes as long as"
+    )
     parser.add_argument("--sweeps", type=int, default=SWEEPS, help="sweeps with all that a chain takes as long as")
     parser.add_argument("--chains", type=int, default=CHAINS)
     options = parser.parse_args(arguments)

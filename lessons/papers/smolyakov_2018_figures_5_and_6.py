@@ -168,9 +168,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_5_and_6", description=__doc__
     )
     parser.add_argument("--split-merge", type=int, nargs="+", default=[0, 10], metavar="N", help="proposals in a sweep")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 250, 62, 15], metavar="M", help="batch sizes beside the one that f(m) chooses")  # fmt: skip
-    parser.add_argument("--trial", type=int, default=TRIAL, help="sweeps with all that the trial of a size takes as long as")  # fmt: skip
-    parser.add_argument("--sweeps", type=int, default=SWEEPS, help="of collapsed Gibbs that every chain takes as long as")  # fmt: skip
+    parser.add_argument(
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=[1000, 250, 62, 15],
+        metavar="M",
+        help="batch sizes beside the one that f(m) chooses",
+    )
+    parser.add_argument(
+        "--trial", type=int, default=TRIAL, help="sweeps with all that the trial of a size takes as long as"
+    )
+    parser.add_argument(
+        "--sweeps", type=int, default=SWEEPS, help="of collapsed Gibbs that every chain takes as long as"
+    )
     parser.add_argument("--seeds", type=int, default=SEEDS)
     options = parser.parse_args(arguments)
     model = Clusters()

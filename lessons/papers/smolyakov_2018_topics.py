@@ -68,8 +68,13 @@ class Averages:
     def errors(self, exact: "Averages") -> Array:
         """The squared distances to ``exact``, by STATISTICS."""
         away = self.phi - exact.phi
-        return np.array([(self.squares - exact.squares) ** 2, (away * away).sum(),
-                         (self.log_likelihood - exact.log_likelihood) ** 2])  # fmt: skip
+        return np.array(
+            [
+                (self.squares - exact.squares) ** 2,
+                (away * away).sum(),
+                (self.log_likelihood - exact.log_likelihood) ** 2,
+            ]
+        )
 
 
 def averages(model: Topics, state: State, size: int, n_steps: int, seed: SeedSequence) -> Averages:
@@ -138,9 +143,15 @@ def log_ratio(first: Array, second: Array) -> tuple[Array, Array]:
 
 
 def compare(
-    model: Topics, ratio: float, trial: int = TRIAL, sweeps: int = SWEEPS, chains: int = CHAINS, seed: int = 1,
-    scored: bool = True, progress: Progress = lambda what: None,
-) -> Comparison:  # fmt: skip
+    model: Topics,
+    ratio: float,
+    trial: int = TRIAL,
+    sweeps: int = SWEEPS,
+    chains: int = CHAINS,
+    seed: int = 1,
+    scored: bool = True,
+    progress: Progress = lambda what: None,
+) -> Comparison:
     """The chosen size, one document and all, with ``ratio`` = w_θ/w_z; each chain costs as much as ``sweeps`` with all.
 
     The chains begin at draws of a run that the reference, another one, knows nothing of. So what is compared is what
@@ -167,8 +178,15 @@ def compare(
         own = [own_seed.spawn(1)[0] for own_seed in seeds]
         results = [averages(model, start, size, n_steps, one) for start, one in zip(starts, own, strict=True)]
         perplexities = np.array([perplexity(model, size, n_steps, one) for one in own if scored]).reshape(-1, 2)
-        rows.append(Row(size, n_steps, float(np.mean([x.seconds for x in results])),
-                        np.array([x.errors(exact) for x in results]), *perplexities.T))  # fmt: skip
+        rows.append(
+            Row(
+                size,
+                n_steps,
+                float(np.mean([x.seconds for x in results])),
+                np.array([x.errors(exact) for x in results]),
+                *perplexities.T,
+            )
+        )
         progress(f"m = {size} is there")
     return Comparison(model, ratio, adaptation, sweeps, tuple(rows))
 
@@ -195,13 +213,16 @@ def as_text(name: str, found: Comparison) -> str:
         )
     lines = [
         f"{name}: N = {n} documents, {model.n_words:,} words, K = {model.n_topics}, w_θ/w_z = {found.ratio:.0f}",
-        "  trials: " + "; ".join(
-            f"m = {m}: τ {tau:.3g}, f {cost:.3g}" for m, tau, cost in zip(adaptation.sizes, adaptation.taus, costs, strict=True)
+        "  trials: "
+        + "; ".join(
+            f"m = {m}: τ {tau:.3g}, f {cost:.3g}"
+            for m, tau, cost in zip(adaptation.sizes, adaptation.taus, costs, strict=True)
         ),
         f"  chosen: m = {adaptation.chosen}; {len(found.rows[0].errors)} chains for each size, cost of {found.sweeps} sweeps:",
-        f"  {'m':>5} {'steps':>6} {'seconds':>8} {'f':>6}  " + "".join(f"{what:>18}" for what in STATISTICS)
+        f"  {'m':>5} {'steps':>6} {'seconds':>8} {'f':>6}  "
+        + "".join(f"{what:>18}" for what in STATISTICS)
         + f"{f'perplexity at {EARLY:.0%}':>18}{'at the end':>14}",
-    ]  # fmt: skip
+    ]
     for row in found.rows:
         logs, errors = found.ratios(row)
         if row is found.rows[0]:
@@ -232,9 +253,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model = CASES[name]()
         local, overall = measure_weights(model)
         found = compare(
-            model, overall / local, options.trial, options.sweeps, options.chains,
+            model,
+            overall / local,
+            options.trial,
+            options.sweeps,
+            options.chains,
             progress=lambda what: print(what, file=sys.stderr, flush=True),
-        )  # fmt: skip
+        )
         print(as_text(name, found), flush=True)
     return 0
 

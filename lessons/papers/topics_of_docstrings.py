@@ -48,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for method in POINTS:
         values = np.array([agreement(model, method, options.documents, seed + 1) for seed in range(options.seeds)])
         means, spreads = values.mean(axis=0), values.std(axis=0, ddof=1)
-        print(f"{METHODS[method].title:16} NMI {means[0]:.3f}, sd {spreads[0]:.3f}; perplexity {means[1]:.0f}, sd {spreads[1]:.0f}")  # fmt: skip
+        print(
+            f"{METHODS[method].title:16} NMI {means[0]:.3f}, sd {spreads[0]:.3f}; perplexity {means[1]:.0f}, sd {spreads[1]:.0f}"
+        )
     return 0
 
 

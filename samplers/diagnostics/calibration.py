@@ -198,8 +198,13 @@ class _Joint:
                 stretch = stretch + np.log(self.model.within(part, values).mass)
         labels = {label: theta[:, k] for k, label in enumerate(self.target.labels)}
         # In one call, for most of a call's time is its own.
-        typed, *priors = evaluate([self.target.log_prior, *(part.log_density for part in self.mapped or ())], **labels, **values)  # fmt: skip
-        columns = {title: self.data[title][of] if title in self.data else self.target.titles[title] for title in self.target.used}  # fmt: skip
+        typed, *priors = evaluate(
+            [self.target.log_prior, *(part.log_density for part in self.mapped or ())], **labels, **values
+        )
+        columns = {
+            title: self.data[title][of] if title in self.data else self.target.titles[title]
+            for title in self.target.used
+        }
         rows = value_of(self.target.log_row, {label: x[:, None] for label, x in labels.items()} | columns)
         rows = np.broadcast_to(rows, (len(z), self.target.n_data))
         with np.errstate(all="ignore"):
@@ -466,7 +471,18 @@ class Replicas:
             return
         seed = int(rng.integers(2**32))
         self._replica = replica
-        spec = replace(self.spec, target=replica.choice, n_chains=CHAINS, seed=seed, burn_in=0, thin=1, n_steps=1, start=tuple(map(float, self._theta)), momentum=(), changes=())  # fmt: skip
+        spec = replace(
+            self.spec,
+            target=replica.choice,
+            n_chains=CHAINS,
+            seed=seed,
+            burn_in=0,
+            thin=1,
+            n_steps=1,
+            start=tuple(map(float, self._theta)),
+            momentum=(),
+            changes=(),
+        )
         self._run = _quiet(lambda: Run(spec))
         self._below, self._left = np.zeros(self.target.dim, dtype=np.int64), DRAWS // CHAINS
         if self._run is None or self._run.divergence is not None:
@@ -496,7 +512,11 @@ def of_sampler(target: TypedPosterior, spec: RunSpec, runs: int, seed: int = 1, 
             pilot.advance(max(pilot.steps, 1000))
             thin = thinning(pilot)
     if thin is None or thin > MAX_THIN:
-        raise SpecError("sampler", spec.sampler.key, f"its chains diverge or remember more than {MAX_THIN:,} steps; another step size is needed")  # fmt: skip
+        raise SpecError(
+            "sampler",
+            spec.sampler.key,
+            f"its chains diverge or remember more than {MAX_THIN:,} steps; another step size is needed",
+        )
     replicas = Replicas(target, spec, thin, seed)
     while replicas.done < runs:
         replicas.advance(10**9)
@@ -511,7 +531,10 @@ def _check_runs(runs: int) -> None:
 def as_text(found: Calibration) -> str:
     """A line for each parameter: p and the histogram of its ranks."""
     lines = [f"{len(found.ranks):,} runs" + (f", and {found.failed:,} that diverged" if found.failed else "")]
-    lines += [f"{name:<16} p = {found.p_value(k):<8.2g} {' '.join(f'{n:3d}' for n in found.counts(k))}" for k, name in enumerate(found.names)]  # fmt: skip
+    lines += [
+        f"{name:<16} p = {found.p_value(k):<8.2g} {' '.join(f'{n:3d}' for n in found.counts(k))}"
+        for k, name in enumerate(found.names)
+    ]
     return "\n".join(lines)
 
 
@@ -522,7 +545,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=320, help="simulated data sets")
     parser.add_argument("--rows", type=int, default=20, help="of each, evenly spread over the table")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--by", default="slice", metavar="HOW", help="slice, an exact sampler; quadrature, to three parameters; or a sampler as in a link, sgld(step_size:0.001)")  # fmt: skip
+    parser.add_argument(
+        "--by",
+        default="slice",
+        metavar="HOW",
+        help="slice, an exact sampler; quadrature, to three parameters; or a sampler as in a link, sgld(step_size:0.001)",
+    )
     options = parser.parse_args(arguments)
     try:
         if options.rows < 1:

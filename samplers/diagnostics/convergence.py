@@ -14,7 +14,14 @@ STILL = 1e-6
 """Chains stand still where the later half of their draws varies by no more than this share of all of them."""
 TAIL_PROBABILITY = 0.05
 """The tail ESS is the smaller one of the 5 % and the 95 % quantile's."""
-REASONS = ("", "no draws yet", "too few draws yet", "draws are not finite", "the chains stand still", "all chains are the same")  # fmt: skip
+REASONS = (
+    "",
+    "no draws yet",
+    "too few draws yet",
+    "draws are not finite",
+    "the chains stand still",
+    "all chains are the same",
+)
 """Why there are no diagnostics, by the number that :func:`refused` returns."""
 ENOUGH = 50.0
 """Effective draws that a τ needs: then it is known to about a third."""

@@ -99,8 +99,20 @@ def log_weights(n_data, count, batch_size, replacement, out):
 
 
 @jit.reading(
-    types.void(jit.vector, jit.float64, jit.float64, jit.float64, jit.int64, jit.int64, jit.int64, jit.int64, jit.int64, jit.vector, jit.vector)
-)  # fmt: skip
+    types.void(
+        jit.vector,
+        jit.float64,
+        jit.float64,
+        jit.float64,
+        jit.int64,
+        jit.int64,
+        jit.int64,
+        jit.int64,
+        jit.int64,
+        jit.vector,
+        jit.vector,
+    )
+)
 def scir_mgfs_expected(s, alpha, theta0, h, steps, n_data, count, batch_size, replacement, weights, out):
     """:func:`scir_mgf_expected` at each s (n,), out (n,); weights (batch_size + 1,) is overwritten."""
     norm = log_weights(n_data, count, batch_size, replacement != 0, weights)
@@ -255,8 +267,16 @@ def scir_mgf(s: float, a: float, theta0: float, h: float, steps: int, a_hats: Ar
 
 
 def scir_mgf_expected(
-    s: float, alpha: float, theta0: float, h: float, steps: int, n_data: int, count: int, batch_size: int, replacement: bool,
-) -> float:  # fmt: skip
+    s: float,
+    alpha: float,
+    theta0: float,
+    h: float,
+    steps: int,
+    n_data: int,
+    count: int,
+    batch_size: int,
+    replacement: bool,
+) -> float:
     """E e^{sθ} after M steps over the minibatches too: exp(θ₀s_M)·Π_m E[r_m^{−â}], â = α + (N/n)B.
 
     B ~ Binomial(n, N_j/N), or hypergeometric without replacement: a finite sum, hence exact. s_M = se^{−Mh}/(1 −
@@ -267,8 +287,16 @@ def scir_mgf_expected(
 
 
 def scir_mgf_expected_curve(
-    s: Array, alpha: float, theta0: float, h: float, steps: int, n_data: int, count: int, batch_size: int, replacement: bool,
-) -> Array:  # fmt: skip
+    s: Array,
+    alpha: float,
+    theta0: float,
+    h: float,
+    steps: int,
+    n_data: int,
+    count: int,
+    batch_size: int,
+    replacement: bool,
+) -> Array:
     """:func:`scir_mgf_expected` at each s, (n,)."""
     after = (alpha, theta0, h, steps, n_data, count, batch_size, int(replacement), np.empty(batch_size + 1))
     return _along(scir_mgfs_expected, s, after=after)

@@ -40,12 +40,20 @@ RECENT = 16
 """Modules whose code is kept though nothing may use it."""
 
 SPECIAL = {
-    LAB + "lgamma": special.log_gamma, LAB + "digamma": special.digamma,
-    LAB + "log1m_exp": special.log1m_exp, LAB + "log1p_square": special.log1p_square,
-    LAB + "log_i0e": special.log_i0e, LAB + "log_i0e_slope": special.log_i0e_slope,
-    LAB + "lgamma_half_step": special.lgamma_half_step, LAB + "lgamma_half_step_slope": special.lgamma_half_step_slope,
-    LAB + "log_gamma_density": special.log_gamma_density, LAB + "log_sum_exp": special.log_sum_exp, LAB + "trigamma": special.trigamma, LAB + "log_i0": special.log_i0, LAB + "i1_over_i0": special.i1_over_i0,
-}  # fmt: skip
+    LAB + "lgamma": special.log_gamma,
+    LAB + "digamma": special.digamma,
+    LAB + "log1m_exp": special.log1m_exp,
+    LAB + "log1p_square": special.log1p_square,
+    LAB + "log_i0e": special.log_i0e,
+    LAB + "log_i0e_slope": special.log_i0e_slope,
+    LAB + "lgamma_half_step": special.lgamma_half_step,
+    LAB + "lgamma_half_step_slope": special.lgamma_half_step_slope,
+    LAB + "log_gamma_density": special.log_gamma_density,
+    LAB + "log_sum_exp": special.log_sum_exp,
+    LAB + "trigamma": special.trigamma,
+    LAB + "log_i0": special.log_i0,
+    LAB + "i1_over_i0": special.i1_over_i0,
+}
 """The machine's own functions, by the names under which generated code calls them."""
 
 

@@ -48,8 +48,11 @@ class Truncated:
         self._below, self._above, self._from_below, self._from_above = law.tails
         self._given = given
         with np.errstate(all="ignore"):
-            at = [(f(np.array(end), *given) if np.isfinite(end) else np.array(float(first == (end > 0))))
-                  for first, f in ((True, self._below), (False, self._above)) for end in (low, high)]  # fmt: skip
+            at = [
+                (f(np.array(end), *given) if np.isfinite(end) else np.array(float(first == (end > 0))))
+                for first, f in ((True, self._below), (False, self._above))
+                for end in (low, high)
+            ]
             self._low, self._high = at[0], at[3]
             self.mass: Array = np.where(at[0] < 0.5, at[1] - at[0], at[2] - at[3])
             """The probability within the bounds."""

@@ -78,7 +78,10 @@ def log_i0e_slope(x: Array) -> Array:
     """I₁(x)/I₀(x) − sign x, which goes to −1/(2x)."""
     distance = np.abs(x)
     k = np.arange(1, 31).reshape(-1, *[1] * np.ndim(x))
-    zeroth, first = (np.cumprod(((2 * k - 1) ** 2 - 4 * order**2) / (8 * k * np.maximum(distance, LARGE_SHAPE)), axis=0) for order in (0, 1))  # fmt: skip
+    zeroth, first = (
+        np.cumprod(((2 * k - 1) ** 2 - 4 * order**2) / (8 * k * np.maximum(distance, LARGE_SHAPE)), axis=0)
+        for order in (0, 1)
+    )
     far = (first - zeroth)[::-1].sum(axis=0) / (1 + zeroth.sum(axis=0))
     near = special.i1e(distance) / special.i0e(distance) - 1
     return np.sign(x) * np.where(distance < LARGE_SHAPE, near, far)
@@ -93,7 +96,12 @@ def log_gamma_density(shape: Array, eta: Array) -> Array:
     far = -shape * (np.expm1(w) - w)
     u = np.where(np.abs(w) < SMALL_EXCESS, w, 0.0)
     near = -shape * np.polyval(EXCESS[::-1], u) * u * u
-    large = np.where(np.abs(w) < SMALL_EXCESS, near, far) + np.log(shape / (2 * np.pi)) / 2 - in_odd_powers(STIRLING, shape) - eta  # fmt: skip
+    large = (
+        np.where(np.abs(w) < SMALL_EXCESS, near, far)
+        + np.log(shape / (2 * np.pi)) / 2
+        - in_odd_powers(STIRLING, shape)
+        - eta
+    )
     small = np.where(shape == 1, 0.0, (shape - 1) * eta) - np.exp(eta) - special.gammaln(shape)
     return np.where((shape < LARGE_SHAPE) | np.isneginf(eta), small, large)
 

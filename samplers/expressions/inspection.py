@@ -26,17 +26,25 @@ _PLAIN = re.compile(
     rf"|select i1 %v\d+, double {_X}, double {_X})"
 )
 _BEFORE = (
-    "entry:", "%some = icmp sgt i64 %chains, 0", "br i1 %some, label %chain, label %end", "chain:",
+    "entry:",
+    "%some = icmp sgt i64 %chains, 0",
+    "br i1 %some, label %chain, label %end",
+    "chain:",
     "%c = phi i64 [ 0, %entry ], [ %next, %chain ]",
-)  # fmt: skip
+)
 _AFTER = (
-    "%next = add nuw nsw i64 %c, 1", "%more = icmp slt i64 %next, %chains", "br i1 %more, label %chain, label %end",
-    "end:", "ret void", "}",
-)  # fmt: skip
+    "%next = add nuw nsw i64 %c, 1",
+    "%more = icmp slt i64 %next, %chains",
+    "br i1 %more, label %chain, label %end",
+    "end:",
+    "ret void",
+    "}",
+)
 _DECLARE = re.compile(r"declare double @([\w.]+)\((double(?:, double)*)\)(?: #1)?")
 _FIXED = {
-    "attributes #0 = { nounwind }", "attributes #1 = { nounwind willreturn nobuiltin memory(none) }",
-}  # fmt: skip
+    "attributes #0 = { nounwind }",
+    "attributes #1 = { nounwind willreturn nobuiltin memory(none) }",
+}
 
 
 class ForbiddenError(Exception):

@@ -35,10 +35,19 @@ LAB = "lab_"
 FUNCTIONS |= {
     op: LAB + op.name.lower()
     for op in (
-        Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.LOG_I0, Op.I1_OVER_I0, Op.LOG1M_EXP, Op.LOG1P_SQUARE,
-        Op.LOG_I0E, Op.LOG_I0E_SLOPE, Op.LGAMMA_HALF_STEP, Op.LGAMMA_HALF_STEP_SLOPE,
+        Op.LGAMMA,
+        Op.DIGAMMA,
+        Op.TRIGAMMA,
+        Op.LOG_I0,
+        Op.I1_OVER_I0,
+        Op.LOG1M_EXP,
+        Op.LOG1P_SQUARE,
+        Op.LOG_I0E,
+        Op.LOG_I0E_SLOPE,
+        Op.LGAMMA_HALF_STEP,
+        Op.LGAMMA_HALF_STEP_SLOPE,
     )
-}  # fmt: skip
+}
 OF_TWO = {op: LAB + op.name.lower() for op in (Op.LOG_SUM_EXP, Op.LOG_GAMMA_DENSITY)}
 """And those of two numbers."""
 

@@ -427,7 +427,9 @@ def _log(node: Expression) -> Expression | None:
             ends = math.log(node.value)
             return ends + apply("log1p_exp" if terms[0][0] > 0 else "log1m_exp", logs[0] - ends)
         if all(c > 0 for c, _, _ in terms):
-            return reduce(partial(apply, "log_sum_exp"), [*([constant(math.log(node.value))] if node.value else []), *logs])  # fmt: skip
+            return reduce(
+                partial(apply, "log_sum_exp"), [*([constant(math.log(node.value))] if node.value else []), *logs]
+            )
     if node.value != 1:
         return None
     c, term = node.parts[0]

@@ -63,15 +63,17 @@ def _bracketed(written: Written) -> str:
 
 
 _WRITTEN_OUT = {
-    "exp": "e^{{{}}}", "expm1": r"\left(e^{{{}}} - 1\right)",
-    "log1p_exp": r"\log\left(1 + e^{{{}}}\right)", "log1m_exp": r"\log\left(1 - e^{{{}}}\right)",
+    "exp": "e^{{{}}}",
+    "expm1": r"\left(e^{{{}}} - 1\right)",
+    "log1p_exp": r"\log\left(1 + e^{{{}}}\right)",
+    "log1m_exp": r"\log\left(1 - e^{{{}}}\right)",
     "log_sum_exp": r"\log\left(e^{{{}}} + e^{{{}}}\right)",
     "log_gamma_density": r"\log\mathrm{{Gamma}}\left(e^{{{1}}};\, {0}\right)",
     "log_i0e": r"\log\left(e^{{-\left|{0}\right|}} I_0\left({0}\right)\right)",
     "log_i0e_slope": r"\left(\tfrac{{I_1}}{{I_0}}\left({0}\right) - \operatorname{{sign}}\left({0}\right)\right)",
     "lgamma_half_step": r"\log\frac{{\Gamma\left({0} + \frac{{1}}{{2}}\right)}}{{\Gamma\left({0}\right) \sqrt{{{0}}}}}",
     "lgamma_half_step_slope": r"\left(\psi\left({0} + \frac{{1}}{{2}}\right) - \psi\left({0}\right) - \frac{{1}}{{2 \left({0}\right)}}\right)",
-}  # fmt: skip
+}
 """The written forms of functions that have no symbol, with their arguments by number."""
 _GREEK = {"theta": r"\theta", "xi": r"\xi", "pi": r"\pi"}
 

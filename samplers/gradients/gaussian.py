@@ -16,8 +16,14 @@ class Gaussian(Estimator):
     tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I)"
     requires = frozenset({NOISE})
 
-    variance = Real(4.0, bounds=(1e-3, 1e5), log=True, tex="V", label="Noise variance V",
-                    doc="The variance of the noise added to each component of the gradient. A minibatch has such noise; here you choose its size.")  # fmt: skip
+    variance = Real(
+        4.0,
+        bounds=(1e-3, 1e5),
+        log=True,
+        tex="V",
+        label="Noise variance V",
+        doc="The variance of the noise added to each component of the gradient. A minibatch has such noise; here you choose its size.",
+    )
 
     def noise(self) -> jit.Noise:
         return jit.Noise(variance=self.variance)

@@ -19,8 +19,14 @@ class GaussianEstimated(Gaussian):
     tex = r"\nabla\tilde U = \nabla U + \mathcal N(0, V I),\quad \hat B = V \chi^2_{n-1}/(n-1)"
     requires = frozenset({NOISE, KNOWN, REDRAWN})
 
-    sample_size = Count(10, bounds=(2, 10_000), log=True, tex="n", label="Draws n behind B̂",
-                       doc="The gradient is the mean of this number of draws, and B̂ is computed from their spread. Few draws give a noisy B̂.")  # fmt: skip
+    sample_size = Count(
+        10,
+        bounds=(2, 10_000),
+        log=True,
+        tex="n",
+        label="Draws n behind B̂",
+        doc="The gradient is the mean of this number of draws, and B̂ is computed from their spread. Few draws give a noisy B̂.",
+    )
 
     def noise(self) -> jit.Noise:
         return jit.Noise(variance=self.variance, correction=self.variance, sample_size=self.sample_size)

@@ -73,6 +73,9 @@ class MinibatchCV(Minibatch):
     def textbook_gradients(self, rng, target, theta, data, memory):
         chosen = textbook.batch(rng, data, self.batch_size, self.replacement)
         everything = textbook.slope_at_mode(target)
-        return np.array([
-            target.textbook_slope(theta, datum) - target.textbook_slope(target.mode, datum) + everything for datum in chosen
-        ])  # fmt: skip
+        return np.array(
+            [
+                target.textbook_slope(theta, datum) - target.textbook_slope(target.mode, datum) + everything
+                for datum in chosen
+            ]
+        )

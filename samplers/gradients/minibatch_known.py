@@ -20,8 +20,14 @@ class MinibatchKnown(Minibatch):
     tex = r"\nabla\tilde U = \nabla U_0 + \tfrac{N}{n}\textstyle\sum_{i\in S}\nabla u_i,\quad \hat B = V I"
     requires = frozenset({BATCH, KNOWN})
 
-    variance = Real(5700.0, bounds=(1e-3, 1e7), log=True, tex="V", label="Known variance V",
-                    doc="The sampler's estimate of the variance of the minibatch's noise in each direction. Too small, and the chain is too hot; too large, and it is too cold.")  # fmt: skip
+    variance = Real(
+        5700.0,
+        bounds=(1e-3, 1e7),
+        log=True,
+        tex="V",
+        label="Known variance V",
+        doc="The sampler's estimate of the variance of the minibatch's noise in each direction. Too small, and the chain is too hot; too large, and it is too cold.",
+    )
 
     def noise(self) -> jit.Noise:
         return super().noise()._replace(correction=self.variance)

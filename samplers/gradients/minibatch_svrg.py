@@ -83,6 +83,9 @@ class MinibatchSVRG(Minibatch):
             textbook.batch(rng, data, self.batch_size, self.replacement),
             textbook.slope(target, anchor),
         )
-        return np.array([
-            target.textbook_slope(theta, datum) - target.textbook_slope(anchor, datum) + everything for datum in chosen
-        ])  # fmt: skip
+        return np.array(
+            [
+                target.textbook_slope(theta, datum) - target.textbook_slope(anchor, datum) + everything
+                for datum in chosen
+            ]
+        )

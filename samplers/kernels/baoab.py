@@ -82,10 +82,22 @@ class BAOAB(Sampler):
     momentum = KEPT
     advance, start = advance, start
 
-    step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances. The bias of this splitting falls with its square.")  # fmt: skip
-    friction = Real(1.0, bounds=(0.01, 100.0), log=True, tex="C", label="Friction C",
-                    doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD.")  # fmt: skip
+    step_size = Real(
+        0.1,
+        bounds=(1e-5, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances. The bias of this splitting falls with its square.",
+    )
+    friction = Real(
+        1.0,
+        bounds=(0.01, 100.0),
+        log=True,
+        tex="C",
+        label="Friction C",
+        doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD.",
+    )
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.zeros(2 * target.dim)

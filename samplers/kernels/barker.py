@@ -73,8 +73,14 @@ class Barker(Sampler):
     first_stride = 2.0
     advance = advance
 
-    step_size = Real(0.7, bounds=(1e-4, 100.0), log=True, tex="s", label="Proposal's scale s",
-                     doc="The standard deviation of a proposal's length in each coordinate.")  # fmt: skip
+    step_size = Real(
+        0.7,
+        bounds=(1e-4, 100.0),
+        log=True,
+        tex="s",
+        label="Proposal's scale s",
+        doc="The standard deviation of a proposal's length in each coordinate.",
+    )
 
     @property
     def time_per_step(self) -> float:

@@ -107,8 +107,14 @@ class CHMC(GMC):
     geometries = (Sphere,)
     advance = advance
 
-    step_size = Real(0.15, bounds=(1e-4, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time of one leapfrog step. Where a step would be longer than the sphere's radius the trajectory turns back.")  # fmt: skip
+    step_size = Real(
+        0.15,
+        bounds=(1e-4, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time of one leapfrog step. Where a step would be longer than the sphere's radius the trajectory turns back.",
+    )
     parts = {
         "new velocity": r"\Lambda(x)\,\mathcal N(0, I)",
         "leapfrog": r"x \leftarrow x + \epsilon v",

@@ -67,8 +67,14 @@ class CIR(Sampler):
     gradient_age = None
     advance = advance
 
-    step_size = Real(0.5, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",
-                     doc="The time that one step advances. The transition is exact for every h; larger steps only forget faster.")  # fmt: skip
+    step_size = Real(
+        0.5,
+        bounds=(1e-4, 10.0),
+        log=True,
+        tex="h",
+        label="Step size h",
+        doc="The time that one step advances. The transition is exact for every h; larger steps only forget faster.",
+    )
 
     bias_order = None
     steps_to_test = 100

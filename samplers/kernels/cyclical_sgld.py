@@ -68,9 +68,22 @@ class CyclicalSGLD(Sampler):
     first_stride = 4.0
     advance = advance
 
-    step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Largest step size ε",
-                     doc="The time that the first step of a cycle advances; from there it falls to nearly nothing.")  # fmt: skip
-    period = Count(100, bounds=(2, 100_000), log=True, tex="M", label="Steps in a cycle M", doc="After so many steps the step size is large again.")  # fmt: skip
+    step_size = Real(
+        0.02,
+        bounds=(1e-6, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Largest step size ε",
+        doc="The time that the first step of a cycle advances; from there it falls to nearly nothing.",
+    )
+    period = Count(
+        100,
+        bounds=(2, 100_000),
+        log=True,
+        tex="M",
+        label="Steps in a cycle M",
+        doc="After so many steps the step size is large again.",
+    )
 
     @property
     def time_per_step(self) -> float:

@@ -57,8 +57,14 @@ class GeodesicSGLD(Sampler):
     first_stride = 2.0
     advance = advance
 
-    step_size = Real(0.01, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip
+    step_size = Real(
+        0.01,
+        bounds=(1e-6, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances. The bias is in proportion to it.",
+    )
 
     bias_order = 1
 

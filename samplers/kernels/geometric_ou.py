@@ -44,8 +44,14 @@ class GeometricOU(Sampler):
     gradient_age = None
     advance = advance
 
-    step_size = Real(0.2, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",
-                     doc="The time that one step advances. The transition is exact for every h.")  # fmt: skip
+    step_size = Real(
+        0.2,
+        bounds=(1e-4, 10.0),
+        log=True,
+        tex="h",
+        label="Step size h",
+        doc="The time that one step advances. The transition is exact for every h.",
+    )
 
     bias_order = None
     steps_to_test = 100

@@ -78,10 +78,22 @@ class GMC(Sampler):
     momentum = AFRESH
     advance = advance
 
-    step_size = Real(0.15, bounds=(1e-4, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time along the geodesic in one leapfrog step. Too large, and proposals are rejected.")  # fmt: skip
-    n_leapfrog = Count(10, bounds=(1, 1000), log=True, tex="L", label="Leapfrog steps L",
-                       doc="Leapfrog steps in one proposal; each costs one gradient.")  # fmt: skip
+    step_size = Real(
+        0.15,
+        bounds=(1e-4, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time along the geodesic in one leapfrog step. Too large, and proposals are rejected.",
+    )
+    n_leapfrog = Count(
+        10,
+        bounds=(1, 1000),
+        log=True,
+        tex="L",
+        label="Leapfrog steps L",
+        doc="Leapfrog steps in one proposal; each costs one gradient.",
+    )
     accept = Flag(
         True,
         label="Accept step",

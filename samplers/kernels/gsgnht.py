@@ -89,12 +89,27 @@ class GSGNHT(Moving):
     thermostat = True
     advance = advance
 
-    step_size = Real(0.05, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances. The bias of this splitting falls with its square.")  # fmt: skip
-    friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Injected heat C",
-                    doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.")  # fmt: skip
-    embedding = Flag(False, label="Thermostat counts the embedding's dimension",
-                     doc="On: the thermostat takes the dimension of the space around the manifold for the manifold's own, a fault of the authors' released code. The chain is then too hot; on a circle twice as hot as it should be.")  # fmt: skip
+    step_size = Real(
+        0.05,
+        bounds=(1e-5, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances. The bias of this splitting falls with its square.",
+    )
+    friction = Real(
+        2.5,
+        bounds=(0.01, 1000.0),
+        log=True,
+        tex="C",
+        label="Injected heat C",
+        doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.",
+    )
+    embedding = Flag(
+        False,
+        label="Thermostat counts the embedding's dimension",
+        doc="On: the thermostat takes the dimension of the space around the manifold for the manifold's own, a fault of the authors' released code. The chain is then too hot; on a circle twice as hot as it should be.",
+    )
 
     bias_order = 2
     steps_to_test = 500

@@ -71,10 +71,22 @@ class GSGNHTEuler(MovingByEuler):
     thermostat = True
     advance = advance
 
-    step_size = Real(0.005, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip
-    friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Injected heat C",
-                    doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.")  # fmt: skip
+    step_size = Real(
+        0.005,
+        bounds=(1e-5, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances. The bias is in proportion to it.",
+    )
+    friction = Real(
+        2.5,
+        bounds=(0.01, 1000.0),
+        log=True,
+        tex="C",
+        label="Injected heat C",
+        doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.",
+    )
 
     bias_order = 1
     parts = {

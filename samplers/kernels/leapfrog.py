@@ -40,9 +40,15 @@ def half_kick(r, grad, step_size):
 def borrowed_target(model):
     """The target without its owner: to hand it on counts no references."""
     return jit.CompiledTarget(
-        model.potential, model.gradient, model.batch, model.draw, borrowed(model.params), model.project, model.flow,
+        model.potential,
+        model.gradient,
+        model.batch,
+        model.draw,
+        borrowed(model.params),
+        model.project,
+        model.flow,
         borrowed(model.shape),
-    )  # fmt: skip
+    )
 
 
 @jit.inlined

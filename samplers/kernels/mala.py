@@ -66,8 +66,14 @@ class MALA(Sampler):
     first_stride = 4.0
     advance = advance
 
-    step_size = Real(0.1, bounds=(1e-6, 10.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that a proposal advances. Too large, and all are rejected.")  # fmt: skip
+    step_size = Real(
+        0.1,
+        bounds=(1e-6, 10.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that a proposal advances. Too large, and all are rejected.",
+    )
 
     bias_order = None
     steps_to_test = 400

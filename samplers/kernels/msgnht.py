@@ -83,10 +83,22 @@ class MSGNHT(Moving):
     thermostat = True
     advance = advance
 
-    step_size = Real(0.05, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances. The bias of this splitting falls with its square.")  # fmt: skip
-    friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Injected heat C",
-                    doc="The noise injected is that of friction C. Each ξ starts there and finds the friction that fits the noise of its coordinate.")  # fmt: skip
+    step_size = Real(
+        0.05,
+        bounds=(1e-5, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances. The bias of this splitting falls with its square.",
+    )
+    friction = Real(
+        2.5,
+        bounds=(0.01, 1000.0),
+        log=True,
+        tex="C",
+        label="Injected heat C",
+        doc="The noise injected is that of friction C. Each ξ starts there and finds the friction that fits the noise of its coordinate.",
+    )
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return np.repeat([0.0, self.friction], target.dim)

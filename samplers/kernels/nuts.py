@@ -125,10 +125,21 @@ class NUTS(Sampler):
     moving = True
     advance = advance
 
-    step_size = Real(0.15, bounds=(1e-4, 5.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time of one leapfrog step. Too large, and trajectories lose their energy at once; small ones are long to compute.")  # fmt: skip
-    max_depth = Count(8, bounds=(1, 10), tex="J", label="Doublings at most J",
-                      doc="A trajectory has at most 2^J points; each costs one gradient.")  # fmt: skip
+    step_size = Real(
+        0.15,
+        bounds=(1e-4, 5.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time of one leapfrog step. Too large, and trajectories lose their energy at once; small ones are long to compute.",
+    )
+    max_depth = Count(
+        8,
+        bounds=(1, 10),
+        tex="J",
+        label="Doublings at most J",
+        doc="A trajectory has at most 2^J points; each costs one gradient.",
+    )
 
     @property
     def gradients_per_step(self) -> int:

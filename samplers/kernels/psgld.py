@@ -116,12 +116,29 @@ class PSGLD(Sampler):
     first_stride = 2.0
     advance, start = advance, start
 
-    step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances where G is 1. Small steps are accurate and slow.")  # fmt: skip
-    decay = Real(0.9, bounds=(0.0, 0.99999), tex=r"\alpha", label="Memory α",
-                 doc="How much of the average of the squared gradients a step keeps: it reaches back over 1/(1 − α) steps.")  # fmt: skip
-    floor = Real(1.0, bounds=(1e-5, 1000.0), log=True, tex=r"\lambda", label="Floor λ",
-                 doc="Added to the size of the gradient, so that G is at most 1/λ. The smaller it is, the more G depends on θ.")  # fmt: skip
+    step_size = Real(
+        0.02,
+        bounds=(1e-6, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances where G is 1. Small steps are accurate and slow.",
+    )
+    decay = Real(
+        0.9,
+        bounds=(0.0, 0.99999),
+        tex=r"\alpha",
+        label="Memory α",
+        doc="How much of the average of the squared gradients a step keeps: it reaches back over 1/(1 − α) steps.",
+    )
+    floor = Real(
+        1.0,
+        bounds=(1e-5, 1000.0),
+        log=True,
+        tex=r"\lambda",
+        label="Floor λ",
+        doc="Added to the size of the gradient, so that G is at most 1/λ. The smaller it is, the more G depends on θ.",
+    )
     gamma = Flag(
         True, label="Γ", doc="Whether Γ is added. Without it the target is not stationary, however small the step."
     )

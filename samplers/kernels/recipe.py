@@ -277,10 +277,18 @@ def _move_first(model, params, head, arrays, inputs):
 def _borrow(arrays):
     """The arrays without their owner, the caller."""
     return Arrays(
-        borrowed(arrays.theta), borrowed(arrays.other), borrowed(arrays.grad), borrowed(arrays.side),
-        borrowed(arrays.kicks), borrowed(arrays.shared), borrowed(arrays.factor), borrowed(arrays.heights),
-        borrowed(arrays.exact), borrowed(arrays.each), borrowed(arrays.made),
-    )  # fmt: skip
+        borrowed(arrays.theta),
+        borrowed(arrays.other),
+        borrowed(arrays.grad),
+        borrowed(arrays.side),
+        borrowed(arrays.kicks),
+        borrowed(arrays.shared),
+        borrowed(arrays.factor),
+        borrowed(arrays.heights),
+        borrowed(arrays.exact),
+        borrowed(arrays.each),
+        borrowed(arrays.made),
+    )
 
 
 @jit.inlined
@@ -402,10 +410,18 @@ def advance(rng, state, model, source, params, out, n, info):
     n_noisy, n_rest = head.n_noisy, dim + state.momentum.shape[1] - head.n_first
     triangle = n_noisy * (n_noisy + 1) // 2
     arrays = Arrays(
-        state.position, state.momentum, info.gradient, np.zeros((n_chains, dim * (dim + 1) // 2 + 1 + dim)),
-        np.zeros((n_chains, n_noisy)), np.zeros(_FACTOR + triangle), np.zeros((n_noisy, n_noisy)), np.empty(n_chains),
-        np.empty((n_chains, dim)), np.empty((source.batch_size, dim)), np.zeros((n_chains, n_rest + max(head.n_first, triangle))),
-    )  # fmt: skip
+        state.position,
+        state.momentum,
+        info.gradient,
+        np.zeros((n_chains, dim * (dim + 1) // 2 + 1 + dim)),
+        np.zeros((n_chains, n_noisy)),
+        np.zeros(_FACTOR + triangle),
+        np.zeros((n_noisy, n_noisy)),
+        np.empty(n_chains),
+        np.empty((n_chains, dim)),
+        np.empty((source.batch_size, dim)),
+        np.zeros((n_chains, n_rest + max(head.n_first, triangle))),
+    )
     arrays.shared[_EPSILON], arrays.shared[_B] = head.step_size, source.correction
     if head.step_code != 0:
         info.counts[jit.CLIPPED] += _native_steps(rng, model, source, params, head, arrays, out, n)
@@ -449,32 +465,69 @@ class RecipeSampler(Sampler):
     first_stride = 2.0
     advance, start = advance, start
 
-    step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances.")  # fmt: skip
-    scheme = Option(default=EULER, objects=[EULER, SEMI_IMPLICIT], label="Integrator",
-                    doc="Euler moves all of z at once. Semi-implicit moves θ first, and the rest with the gradient at the new θ.")  # fmt: skip
-    layout = Option(default=THETA, objects=list(KINDS), label="State z",
-                    doc="What moves: θ alone, θ with a momentum r, or θ with a momentum and a thermostat ξ.")  # fmt: skip
-    diffusion_entries = Formulas((), tex="D", label="D",
-                                 doc="D row by row, from the diagonal on: formulas of the state's names, and of U. Without entries D is the identity. With more than five coordinates in all they are those of one coordinate of θ, named theta, and its momentum r, and every coordinate has them.")  # fmt: skip
-    curl_entries = Formulas((), tex="Q", label="Q",
-                            doc="Q row by row, above the diagonal; below it the entries have the other sign. Without entries Q is zero.")  # fmt: skip
-    drift_entries = Formulas((), tex="f", label="Drift f",
-                             doc="Components of the drift typed by hand; an empty one follows from D and Q.")  # fmt: skip
-    thermostat = Real(1.0, bounds=(0.0, 100.0), tex="A", label="Mean A of ξ", doc="The mean of the thermostat: H has the term (d/2)(ξ − A)².")  # fmt: skip
-    refresh = Real(0.0, bounds=(0.0, MAX_REFRESH), tex=r"\lambda", label="Momentum redraws λ",
-                   doc="How often in a unit of time the momentum is drawn afresh from N(0, I), as HMC does; 0 is never.")  # fmt: skip
-    gamma = Flag(True, label="Γ in the drift",
-                 doc="Without Γ e^{−H} is not stationary wherever D or Q depends on the state.")  # fmt: skip
-    dissipation = Flag(True, label="−D∇H in the drift",
-                       doc="Without −D∇H nothing balances the noise: naive SGHMC.")  # fmt: skip
+    step_size = Real(
+        0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε", doc="The time that one step advances."
+    )
+    scheme = Option(
+        default=EULER,
+        objects=[EULER, SEMI_IMPLICIT],
+        label="Integrator",
+        doc="Euler moves all of z at once. Semi-implicit moves θ first, and the rest with the gradient at the new θ.",
+    )
+    layout = Option(
+        default=THETA,
+        objects=list(KINDS),
+        label="State z",
+        doc="What moves: θ alone, θ with a momentum r, or θ with a momentum and a thermostat ξ.",
+    )
+    diffusion_entries = Formulas(
+        (),
+        tex="D",
+        label="D",
+        doc="D row by row, from the diagonal on: formulas of the state's names, and of U. Without entries D is the identity. With more than five coordinates in all they are those of one coordinate of θ, named theta, and its momentum r, and every coordinate has them.",
+    )
+    curl_entries = Formulas(
+        (),
+        tex="Q",
+        label="Q",
+        doc="Q row by row, above the diagonal; below it the entries have the other sign. Without entries Q is zero.",
+    )
+    drift_entries = Formulas(
+        (), tex="f", label="Drift f", doc="Components of the drift typed by hand; an empty one follows from D and Q."
+    )
+    thermostat = Real(
+        1.0,
+        bounds=(0.0, 100.0),
+        tex="A",
+        label="Mean A of ξ",
+        doc="The mean of the thermostat: H has the term (d/2)(ξ − A)².",
+    )
+    refresh = Real(
+        0.0,
+        bounds=(0.0, MAX_REFRESH),
+        tex=r"\lambda",
+        label="Momentum redraws λ",
+        doc="How often in a unit of time the momentum is drawn afresh from N(0, I), as HMC does; 0 is never.",
+    )
+    gamma = Flag(
+        True, label="Γ in the drift", doc="Without Γ e^{−H} is not stationary wherever D or Q depends on the state."
+    )
+    dissipation = Flag(True, label="−D∇H in the drift", doc="Without −D∇H nothing balances the noise: naive SGHMC.")
 
     def recipe(self, target: Target) -> Recipe:
         """The recipe on a target. Raises :class:`SpecError` for an entry that is no formula of the state."""
         return _recipe(
-            target.formula(), target.dim, self.layout, self.diffusion_entries, self.curl_entries, self.drift_entries,
-            self.thermostat, self.refresh, self.gamma, self.dissipation,
-        )  # fmt: skip
+            target.formula(),
+            target.dim,
+            self.layout,
+            self.diffusion_entries,
+            self.curl_entries,
+            self.drift_entries,
+            self.thermostat,
+            self.refresh,
+            self.gamma,
+            self.dissipation,
+        )
 
     @property
     def gradient_age(self) -> int:  # type: ignore[override]
@@ -521,9 +574,16 @@ class RecipeSampler(Sampler):
         starts = np.cumsum([len(_SLOT) + len(made.noisy), *map(len, programs)])
         redrawn = -expm1(-self.refresh * self.step_size) if self.layout != THETA else 0.0
         header = Header(
-            self.step_size, redrawn, target.support == POSITIVE, made.moved_first, len(made.noisy), made.fixed,
-            made.unbalanced, made.of_energy, *starts,
-        )  # fmt: skip
+            self.step_size,
+            redrawn,
+            target.support == POSITIVE,
+            made.moved_first,
+            len(made.noisy),
+            made.fixed,
+            made.unbalanced,
+            made.of_energy,
+            *starts,
+        )
         integers = np.array([*header[_FLOATS:], *made.noisy], dtype=np.int64)
         return np.concatenate([header[:_FLOATS], integers.view(float), *programs, np.zeros(workspace(*programs))])
 
@@ -555,9 +615,17 @@ class RecipeSampler(Sampler):
 
 @lru_cache(maxsize=64)
 def _recipe(
-    energy: str, dim: int, kind: str, diffusion: tuple[str, ...], curl: tuple[str, ...], drift: tuple[str, ...],
-    thermostat: float, refresh: float, gamma: bool, dissipation: bool,
-) -> Recipe:  # fmt: skip
+    energy: str,
+    dim: int,
+    kind: str,
+    diffusion: tuple[str, ...],
+    curl: tuple[str, ...],
+    drift: tuple[str, ...],
+    thermostat: float,
+    refresh: float,
+    gamma: bool,
+    dissipation: bool,
+) -> Recipe:
     layout = Layout(kind, dim)
     n = len(layout.rows)
     on, above = [(i, j) for i in range(n) for j in range(i, n)], [(i, j) for i in range(n) for j in range(i + 1, n)]
@@ -574,12 +642,16 @@ def _recipe(
         )
     identity = tuple("1" if i == j else "0" for i, j in on)
     return Recipe.from_text(
-        layout, energy,
+        layout,
+        energy,
         {f"{i + 1},{j + 1}": text for (i, j), text in zip(on, diffusion or identity, strict=True)},
         {f"{i + 1},{j + 1}": text for (i, j), text in zip(above, curl or ["0"] * len(above), strict=True)},
-        friction=thermostat, gamma_dropped=not gamma, dissipation_dropped=not dissipation, refresh=refresh,
+        friction=thermostat,
+        gamma_dropped=not gamma,
+        dissipation_dropped=not dissipation,
+        refresh=refresh,
         edited={str(i + 1): text for i, text in enumerate(drift) if text},
-    )  # fmt: skip
+    )
 
 
 _REFUSALS: ByTarget[Recipe, SpecError | None] = ByTarget()
@@ -636,6 +708,21 @@ class Programs(NamedTuple):
     """That triangle with the matrix V of a minibatch, or of targets without data with its first entry for all."""
 
 
+def _drift(recipe: Recipe, gradient: Sequence[Expression]) -> list[Expression]:
+    """The drift −(D + Q)∇H + Γ, with that gradient of H, or the entries that a person typed."""
+    drift: list[Expression] = []
+    for i in range(len(gradient)):
+        total = ZERO if recipe.gamma_dropped else recipe.gamma[i]
+        for j in range(len(gradient)):
+            if not recipe.Q[i][j].is_zero:
+                total = total - recipe.Q[i][j] * gradient[j]
+            if not (recipe.dissipation_dropped or recipe.D[i][j].is_zero):
+                total = total - recipe.D[i][j] * gradient[j]
+        own = recipe.edited[i] if recipe.edited else None
+        drift.append(total if own is None else own)
+    return drift
+
+
 @lru_cache(maxsize=64)
 def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> Programs:
     # In the programs ∇Ũ has the names g₁, g₂ …, its variance the name B or, as a matrix, V₁₁, V₂₁, V₂₂ …; a compiled
@@ -643,17 +730,7 @@ def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> P
     dim, names = recipe.layout.dim, recipe.layout.names
     slopes = [name(f"g{i + 1}") for i in range(dim)]
     n = len(names)
-    gradient = [*slopes, *recipe.gradient[dim:]]
-    drift: list[Expression] = []
-    for i in range(n):
-        total = ZERO if recipe.gamma_dropped else recipe.gamma[i]
-        for j in range(n):
-            if not recipe.Q[i][j].is_zero:
-                total = total - recipe.Q[i][j] * gradient[j]
-            if not (recipe.dissipation_dropped or recipe.D[i][j].is_zero):
-                total = total - recipe.D[i][j] * gradient[j]
-        own = recipe.edited[i] if recipe.edited else None
-        drift.append(total if own is None else own)
+    drift = _drift(recipe, [*slopes, *recipe.gradient[dim:]])
     spread = recipe.correction(1.0)
     matrix = [[f"V{max(i, j) + 1}{min(i, j) + 1}" for j in range(dim)] for i in range(dim)]
     noisy = [i for i in range(n) if not recipe.D[i][i].is_zero]
@@ -665,8 +742,10 @@ def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> P
         i < moved_first for i in noisy
     ):
         raise SpecError(
-            "sampler.scheme", scheme, f"θ must be moved by the momentum alone for it; with D or Q in θ's own block allowed is {EULER}"
-        )  # fmt: skip
+            "sampler.scheme",
+            scheme,
+            f"θ must be moved by the momentum alone for it; with D or Q in θ's own block allowed is {EULER}",
+        )
     # Without data an estimator of its own can only say one number for all coordinates.
     wide = (
         recipe.correction([[name(label) for label in row] for row in matrix])
@@ -687,9 +766,16 @@ def _programs(recipe: Recipe, step_size: float, scheme: str, batches: bool) -> P
     rest = program([*drift[moved_first:], *([] if fixed else triangle)], inputs)
     constant = program(triangle if fixed else [], inputs)
     return Programs(
-        moved_first, np.array(noisy, dtype=np.int64), fixed, unbalanced, of_energy, first, rest, constant,
+        moved_first,
+        np.array(noisy, dtype=np.int64),
+        fixed,
+        unbalanced,
+        of_energy,
+        first,
+        rest,
+        constant,
         program(of_batch, inputs),
-    )  # fmt: skip
+    )
 
 
 def _input(columns_of: Sequence[tuple[str, int]], loop: Loop, k: int) -> str:

@@ -56,8 +56,14 @@ class RootSGLD(Sampler):
     accepts = frozenset({FULL, BATCH})
     advance = advance
 
-    step_size = Real(0.0025, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances; half the step size h of the SCIR paper.")  # fmt: skip
+    step_size = Real(
+        0.0025,
+        bounds=(1e-6, 1.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances; half the step size h of the SCIR paper.",
+    )
 
     bias_order = 1
     steps_to_test = 500

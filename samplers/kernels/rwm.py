@@ -55,8 +55,14 @@ class RWM(Sampler):
     first_stride = 2.0
     advance = advance
 
-    step_size = Real(1.0, bounds=(1e-4, 100.0), log=True, tex="s", label="Proposal's scale s",
-                     doc="The standard deviation of a proposal. Small ones are accepted and lead nowhere; large ones are rejected.")  # fmt: skip
+    step_size = Real(
+        1.0,
+        bounds=(1e-4, 100.0),
+        log=True,
+        tex="s",
+        label="Proposal's scale s",
+        doc="The standard deviation of a proposal. Small ones are accepted and lead nowhere; large ones are rejected.",
+    )
 
     @property
     def time_per_step(self) -> float:

@@ -67,8 +67,14 @@ class SCIR(Sampler):
     gradient_age = None
     advance = advance
 
-    step_size = Real(0.1, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h",
-                     doc="How much time passes between two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.")  # fmt: skip
+    step_size = Real(
+        0.1,
+        bounds=(1e-4, 10.0),
+        log=True,
+        tex="h",
+        label="Step size h",
+        doc="How much time passes between two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.",
+    )
 
     bias_order = None
     steps_to_test = 100

@@ -63,8 +63,14 @@ class StochasticBarker(Sampler):
     first_stride = 2.0
     advance = advance
 
-    step_size = Real(0.2, bounds=(1e-4, 10.0), log=True, tex="s", label="Scale s of a move",
-                     doc="The standard deviation of a move's length in each coordinate. The bias goes with its square.")  # fmt: skip
+    step_size = Real(
+        0.2,
+        bounds=(1e-4, 10.0),
+        log=True,
+        tex="s",
+        label="Scale s of a move",
+        doc="The standard deviation of a move's length in each coordinate. The bias goes with its square.",
+    )
 
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:

@@ -71,10 +71,22 @@ class SGGMC(Moving):
     gradient_age = None
     advance = advance
 
-    step_size = Real(0.05, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances. The bias of this splitting falls with its square.")  # fmt: skip
-    friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Friction C",
-                    doc="How fast the velocity is forgotten. It must outweigh the gradient's noise: 2C ≥ Vε. Much friction mixes slowly.")  # fmt: skip
+    step_size = Real(
+        0.05,
+        bounds=(1e-5, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances. The bias of this splitting falls with its square.",
+    )
+    friction = Real(
+        2.5,
+        bounds=(0.01, 1000.0),
+        log=True,
+        tex="C",
+        label="Friction C",
+        doc="How fast the velocity is forgotten. It must outweigh the gradient's noise: 2C ≥ Vε. Much friction mixes slowly.",
+    )
 
     bias_order = 2
     steps_to_test = 500

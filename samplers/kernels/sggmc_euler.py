@@ -66,10 +66,22 @@ class SGGMCEuler(MovingByEuler):
     accepts = STOCHASTIC
     advance = advance
 
-    step_size = Real(0.005, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances. The bias is in proportion to it.")  # fmt: skip
-    friction = Real(2.5, bounds=(0.01, 1000.0), log=True, tex="C", label="Friction C",
-                    doc="How fast the velocity is forgotten. It must outweigh the gradient's noise: 2C ≥ Vε. With little friction explicit Euler heats the chain.")  # fmt: skip
+    step_size = Real(
+        0.005,
+        bounds=(1e-5, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances. The bias is in proportion to it.",
+    )
+    friction = Real(
+        2.5,
+        bounds=(0.01, 1000.0),
+        log=True,
+        tex="C",
+        label="Friction C",
+        doc="How fast the velocity is forgotten. It must outweigh the gradient's noise: 2C ≥ Vε. With little friction explicit Euler heats the chain.",
+    )
 
     bias_order = 1
     parts = {

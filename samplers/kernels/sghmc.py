@@ -77,10 +77,22 @@ class SGHMC(Sampler):
     momentum = KEPT
     advance = advance
 
-    step_size = Real(0.1, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances. The momentum lets it be larger than in SGLD for the same bias.")  # fmt: skip
-    friction = Real(1.0, bounds=(0.01, 100.0), log=True, tex="C", label="Friction C",
-                    doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD. It must outweigh the gradient's noise: 2C ≥ εB̂.")  # fmt: skip
+    step_size = Real(
+        0.1,
+        bounds=(1e-5, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances. The momentum lets it be larger than in SGLD for the same bias.",
+    )
+    friction = Real(
+        1.0,
+        bounds=(0.01, 100.0),
+        log=True,
+        tex="C",
+        label="Friction C",
+        doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD. It must outweigh the gradient's noise: 2C ≥ εB̂.",
+    )
 
     bias_order = 2
     steps_to_test = 500

@@ -72,8 +72,14 @@ class SGLD(Sampler):
     first_stride = 2.0
     advance = advance
 
-    step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances. Small steps are accurate and slow; large ones are fast, biased, and may blow up.")  # fmt: skip
+    step_size = Real(
+        0.02,
+        bounds=(1e-6, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances. Small steps are accurate and slow; large ones are fast, biased, and may blow up.",
+    )
 
     bias_order = 1
     steps_to_test = 1000

@@ -61,8 +61,14 @@ class SGRLD(Sampler):
     known_bias = "Near 0 its Euler steps have a large bias; the lesson Boundary measures it."
     advance = advance
 
-    step_size = Real(0.0025, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time that one step advances; half the step size h of the SCIR paper.")  # fmt: skip
+    step_size = Real(
+        0.0025,
+        bounds=(1e-6, 1.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time that one step advances; half the step size h of the SCIR paper.",
+    )
 
     bias_order = 1
     steps_to_test = 500

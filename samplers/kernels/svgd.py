@@ -107,8 +107,14 @@ class SVGD(Sampler):
     first_stride = 10.0
     advance, start = advance, start
 
-    step_size = Real(0.05, bounds=(1e-6, 10.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="How far the particles go in a step. Where they come to rest does not depend on it; too large, and they never do.")  # fmt: skip
+    step_size = Real(
+        0.05,
+        bounds=(1e-6, 10.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="How far the particles go in a step. Where they come to rest does not depend on it; too large, and they never do.",
+    )
 
     def packed(self, target: Target) -> NDArray[np.float64]:
         """ε, and the standard deviation of the start: ½, or on a steep target about its narrowest width."""

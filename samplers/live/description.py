@@ -156,8 +156,10 @@ def constants() -> dict[str, int]:
     """The sizes of the running statistics' arrays."""
     names = ("N_BINS", "N_JOINT", "N_LAGS", "LAG_RATIO", "N_LEVELS", "WATCHED", "HISTORY", "TAIL")
     return {name: getattr(running_statistics, name) for name in names} | {
-        "COUNTS": jit.TURNED + 1, "MOST_LAGS": autocorrelation.MOST_LAGS, "WORK": convergence.WORK,
-    }  # fmt: skip
+        "COUNTS": jit.TURNED + 1,
+        "MOST_LAGS": autocorrelation.MOST_LAGS,
+        "WORK": convergence.WORK,
+    }
 
 
 def functions(spec: RunSpec) -> list[Any]:

@@ -85,8 +85,14 @@ class SGLD(Preset):
     diffusion = {("theta", "theta"): "{diffusion_strength}"}
     source = "Welling & Teh 2011; Ma, Chen & Fox 2015, eq (13)"
 
-    diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
-                              doc="How strong drift and noise are. In SGLD it only changes the unit of time.")  # fmt: skip
+    diffusion_strength = Real(
+        1.0,
+        bounds=(0.01, 100.0),
+        log=True,
+        tex="D_0",
+        label="Diffusion D",
+        doc="How strong drift and noise are. In SGLD it only changes the unit of time.",
+    )
 
 
 class SGRLD(Preset):
@@ -118,8 +124,13 @@ class HMC(Preset):
     curl = {("theta", "r"): "-1"}
     source = "Neal 2011; Ma, Chen & Fox 2015, eq (10)"
 
-    refresh = Real(1.0, bounds=(0.0, MAX_REFRESH), tex=r"\lambda", label="Momentum redraws λ",
-                   doc="How often in a unit of time the momentum is drawn afresh. With 0 the chain stays on its level of H.")  # fmt: skip
+    refresh = Real(
+        1.0,
+        bounds=(0.0, MAX_REFRESH),
+        tex=r"\lambda",
+        label="Momentum redraws λ",
+        doc="How often in a unit of time the momentum is drawn afresh. With 0 the chain stays on its level of H.",
+    )
 
 
 class SGHMC(Preset):
@@ -132,8 +143,9 @@ class SGHMC(Preset):
     curl = {("theta", "r"): "-1"}
     source = "Chen, Fox & Guestrin 2014; Ma, Chen & Fox 2015, eq (12)"
 
-    friction = Real(1.0, bounds=(0.01, 100.0), log=True, tex="C", label="Friction C",
-                    doc="How fast the momentum is forgotten.")  # fmt: skip
+    friction = Real(
+        1.0, bounds=(0.01, 100.0), log=True, tex="C", label="Friction C", doc="How fast the momentum is forgotten."
+    )
 
 
 class NaiveSGHMC(Preset):
@@ -167,8 +179,14 @@ class SGNHT(Preset):
     curl = {("theta", "r"): "-1", ("r", "xi"): "{r}/{d}"}
     source = "Ding et al. 2014; Ma, Chen & Fox 2015, eq (15)"
 
-    friction = Real(1.0, bounds=(0.01, 100.0), log=True, tex="A", label="Friction A",
-                    doc="The mean of the thermostat, and the noise that it balances.")  # fmt: skip
+    friction = Real(
+        1.0,
+        bounds=(0.01, 100.0),
+        log=True,
+        tex="A",
+        label="Friction A",
+        doc="The mean of the thermostat, and the noise that it balances.",
+    )
 
 
 class GSGRHMC(Preset):
@@ -187,10 +205,21 @@ class GSGRHMC(Preset):
     curl = {("theta", "r"): "-sqrt({scale}*sqrt(abs(U + {shift})))"}
     source = "Ma, Chen & Fox 2015, Algorithm 1 and eq (17)"
 
-    scale = Real(1.5, bounds=(0.01, 100.0), log=True, tex="D_c", label="Scale of the metric",
-                 doc="How strong the metric is; it changes the unit of time.")  # fmt: skip
-    shift = Real(1.5, bounds=(0.0, 100.0), tex="C", label="Shift of the metric",
-                 doc="Added to the energy, to keep the metric from vanishing. The paper has 0.5, which is too little for the double well.")  # fmt: skip
+    scale = Real(
+        1.5,
+        bounds=(0.01, 100.0),
+        log=True,
+        tex="D_c",
+        label="Scale of the metric",
+        doc="How strong the metric is; it changes the unit of time.",
+    )
+    shift = Real(
+        1.5,
+        bounds=(0.0, 100.0),
+        tex="C",
+        label="Shift of the metric",
+        doc="Added to the energy, to keep the metric from vanishing. The paper has 0.5, which is too little for the double well.",
+    )
 
 
 class NaiveSGRHMC(GSGRHMC):
@@ -217,10 +246,16 @@ class CurlSGLD(Preset):
     curl = {("theta1", "theta2"): "{curl_strength}"}
     source = "Ma, Chen & Fox 2015, eq (3); Lelièvre, Nier & Pavliotis 2013"
 
-    diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
-                              doc="How strong drift and noise are.")  # fmt: skip
-    curl_strength = Real(1.0, bounds=(-100.0, 100.0), tex="q", label="Strength q",
-                         doc="How fast the process goes around along the contours of the energy.")  # fmt: skip
+    diffusion_strength = Real(
+        1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D", doc="How strong drift and noise are."
+    )
+    curl_strength = Real(
+        1.0,
+        bounds=(-100.0, 100.0),
+        tex="q",
+        label="Strength q",
+        doc="How fast the process goes around along the contours of the energy.",
+    )
 
 
 class SGFS(Preset):
@@ -236,10 +271,16 @@ class SGFS(Preset):
     diffusion = {("theta", "theta"): "{diffusion_strength}", ("theta1", "theta2"): "{diffusion_strength}*{correlation}"}
     source = "Ahn, Korattikara & Welling 2012; Ma, Chen & Fox 2015, section 3.1"
 
-    diffusion_strength = Real(1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D",
-                              doc="How strong drift and noise are.")  # fmt: skip
-    correlation = Real(0.5, bounds=(-0.99, 0.99), tex=r"\rho", label="Correlation of D",
-                       doc="In two dimensions: how much the two noises have in common.")  # fmt: skip
+    diffusion_strength = Real(
+        1.0, bounds=(0.01, 100.0), log=True, tex="D_0", label="Diffusion D", doc="How strong drift and noise are."
+    )
+    correlation = Real(
+        0.5,
+        bounds=(-0.99, 0.99),
+        tex=r"\rho",
+        label="Correlation of D",
+        doc="In two dimensions: how much the two noises have in common.",
+    )
 
 
 PRESETS: Registry[type[Preset]] = Registry(

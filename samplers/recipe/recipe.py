@@ -413,8 +413,9 @@ class Recipe:
 
         numbers: list[float] = []
         for label, value, low, high in (
-            ("friction", friction, -MAX_FRICTION, MAX_FRICTION), ("refresh", refresh, 0.0, MAX_REFRESH),
-        ):  # fmt: skip
+            ("friction", friction, -MAX_FRICTION, MAX_FRICTION),
+            ("refresh", refresh, 0.0, MAX_REFRESH),
+        ):
             number: Any = math.nan if isinstance(value, (bool, str)) else value
             if not (isinstance(number, (int, float)) and low <= number <= high):
                 raise SpecError(f"recipe.{label}", value, f"allowed is a number from {low:g} to {high:g}")
@@ -433,9 +434,17 @@ class Recipe:
             own = [None if e is None else e.substitute({ENERGY: energy}) for e in own]
             try:
                 recipe = cls(
-                    layout, energy, square(diffusion, "D", 1.0), square(curl, "Q", -1.0), numbers[0],
-                    gamma_dropped, dissipation_dropped, numbers[1], tuple(own) if edited else (), tuple(typed.items()),
-                )  # fmt: skip
+                    layout,
+                    energy,
+                    square(diffusion, "D", 1.0),
+                    square(curl, "Q", -1.0),
+                    numbers[0],
+                    gamma_dropped,
+                    dissipation_dropped,
+                    numbers[1],
+                    tuple(own) if edited else (),
+                    tuple(typed.items()),
+                )
                 # All that a step and a picture need is worked out here, inside the bound, and kept.
                 entries = [entry for matrix in (recipe.D, recipe.Q) for row in matrix for entry in row]
                 parts = [*recipe.drift, *recipe.dissipation, *recipe.circulation, *recipe.gamma, *recipe.gradient]
@@ -492,11 +501,16 @@ class Recipe:
         if not isinstance(drift, Mapping):
             raise SpecError("recipe.drift", drift, "expected components by their number")
         return cls.from_text(
-            Layout(values.get("layout", THETA), values.get("dim", 1)), values["U"],
-            values.get("D", {}), values.get("Q", {}),
-            friction=values.get("friction", 1.0), gamma_dropped=values.get("gamma_dropped", False),
-            dissipation_dropped=values.get("dissipation_dropped", False), refresh=values.get("refresh", 0.0), edited=drift,
-        )  # fmt: skip
+            Layout(values.get("layout", THETA), values.get("dim", 1)),
+            values["U"],
+            values.get("D", {}),
+            values.get("Q", {}),
+            friction=values.get("friction", 1.0),
+            gamma_dropped=values.get("gamma_dropped", False),
+            dissipation_dropped=values.get("dissipation_dropped", False),
+            refresh=values.get("refresh", 0.0),
+            edited=drift,
+        )
 
     # ------------------------------------------------------------ LaTeX
 

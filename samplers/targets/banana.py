@@ -52,9 +52,21 @@ class Banana(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
-    scale = Real(1.5, bounds=(0.5, 3.0), tex="s", label="Width s", doc="How far the arms reach: the standard deviation of the first coordinate.")  # fmt: skip
-    bend = Real(0.5, bounds=(0.05, 1.0), log=True, tex="b", label="Bend b",
-                doc="How strongly the arms curve upwards. The more they curve, the less one direction serves everywhere.")  # fmt: skip
+    scale = Real(
+        1.5,
+        bounds=(0.5, 3.0),
+        tex="s",
+        label="Width s",
+        doc="How far the arms reach: the standard deviation of the first coordinate.",
+    )
+    bend = Real(
+        0.5,
+        bounds=(0.05, 1.0),
+        log=True,
+        tex="b",
+        label="Bend b",
+        doc="How strongly the arms curve upwards. The more they curve, the less one direction serves everywhere.",
+    )
 
     def formula(self) -> str:
         return f"theta1^2/(2*{self.scale!r}^2) + (theta2 - {self.bend!r}*(theta1^2 - {self.scale!r}^2))^2/2"
@@ -86,9 +98,16 @@ class Banana(Target):
         # |Z| > 4.9 has probability 1e-6, so that θ₂ stays below 23k + 5; the range is half as wide again.
         return (
             Column("θ₁", -7.5 * s, 7.5 * s, lambda x: special.ndtr(x / s), 0.0, s**2, shown=(-3.6 * s, 3.6 * s)),
-            Column("θ₂", -k - 7.5, 35 * k + 7.5, in_blocks(second, -k - 9, 81 * k + 9), 0.0, 1 + 2 * k**2,
-                   shown=(-k - 3.2, 10 * k + 2.5)),
-        )  # fmt: skip
+            Column(
+                "θ₂",
+                -k - 7.5,
+                35 * k + 7.5,
+                in_blocks(second, -k - 9, 81 * k + 9),
+                0.0,
+                1 + 2 * k**2,
+                shown=(-k - 3.2, 10 * k + 2.5),
+            ),
+        )
 
     @property
     def moments(self) -> tuple[Moment, ...]:

@@ -92,9 +92,14 @@ class Column:
         """Of the distribution N(mean, variance)."""
         sd = float(np.sqrt(variance))
         return cls(
-            name, mean - 7.5 * sd, mean + 7.5 * sd, lambda x: special.ndtr((x - mean) / sd), mean, variance,
+            name,
+            mean - 7.5 * sd,
+            mean + 7.5 * sd,
+            lambda x: special.ndtr((x - mean) / sd),
+            mean,
+            variance,
             shown=(mean - 3.6 * sd, mean + 3.6 * sd),
-        )  # fmt: skip
+        )
 
     @property
     def exact(self) -> bool:
@@ -208,18 +213,30 @@ class Fit:
 
     @classmethod
     def of(
-        cls, data: Array, axes: tuple[str, str], function: Callable[[Array, Array], Array], kinds: Array | None = None,
-        shown: tuple[float, float] | None = None, points: int = 41, followed: Array | None = None,
+        cls,
+        data: Array,
+        axes: tuple[str, str],
+        function: Callable[[Array, Array], Array],
+        kinds: Array | None = None,
+        shown: tuple[float, float] | None = None,
+        points: int = 41,
+        followed: Array | None = None,
         formula: Mapping[str, Any] | None = None,
-    ) -> "Fit":  # fmt: skip
+    ) -> "Fit":
         """From ``function(theta (n, 1, dim), x (points,))``, on axes a little longer than the data are wide."""
         (x0, x1), (y0, y1) = ((float(v.min()), float(v.max())) for v in data.T)
         x_room, y_room = 0.06 * (x1 - x0), 0.06 * (y1 - y0)
         grid = np.linspace(x0 - x_room, x1 + x_room, points)
         return cls(
-            data, axes, grid, lambda theta: function(theta[:, None, :], grid), shown or (y0 - y_room, y1 + y_room),
-            np.zeros(len(data), dtype=np.int64) if kinds is None else np.asarray(kinds, dtype=np.int64), followed, formula,
-        )  # fmt: skip
+            data,
+            axes,
+            grid,
+            lambda theta: function(theta[:, None, :], grid),
+            shown or (y0 - y_room, y1 + y_room),
+            np.zeros(len(data), dtype=np.int64) if kinds is None else np.asarray(kinds, dtype=np.int64),
+            followed,
+            formula,
+        )
 
 
 @jit.observe
@@ -489,8 +506,14 @@ class Target(param.ParameterizedABC):
     def functions(self) -> tuple[Any, ...]:
         """The compiled functions that a run on this target needs."""
         return (
-            self.potential, self.gradient, self.batch, self.draw, self.observe, self.manifold.project, self.manifold.flow,
-        )  # fmt: skip
+            self.potential,
+            self.gradient,
+            self.batch,
+            self.draw,
+            self.observe,
+            self.manifold.project,
+            self.manifold.flow,
+        )
 
     def sample(self, seed: int, n: int) -> Array:
         """``n`` exact i.i.d. draws of θ, (n, dim)."""

@@ -67,10 +67,20 @@ class Bingham(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 3
 
-    concentration = Real(4.0, bounds=(-50.0, 50.0), tex=r"\kappa", label="Concentration κ",
-                         doc="Above 0 the distribution gathers at the two poles, below 0 around the equator.")  # fmt: skip
-    asymmetry = Real(1.5, bounds=(0.0, 20.0), tex=r"\beta", label="Asymmetry β",
-                     doc="How much the distribution avoids the x axis and favours the y axis.")  # fmt: skip
+    concentration = Real(
+        4.0,
+        bounds=(-50.0, 50.0),
+        tex=r"\kappa",
+        label="Concentration κ",
+        doc="Above 0 the distribution gathers at the two poles, below 0 around the equator.",
+    )
+    asymmetry = Real(
+        1.5,
+        bounds=(0.0, 20.0),
+        tex=r"\beta",
+        label="Asymmetry β",
+        doc="How much the distribution avoids the x axis and favours the y axis.",
+    )
 
     @cached_property
     def manifold(self) -> Manifold:

@@ -82,7 +82,11 @@ def declarations(text: str, field: str) -> tuple[Bounded, ...]:
     for part in parts:
         found = _DECLARATION.fullmatch(part)
         if found is None:
-            raise SpecError(field, part, "allowed are names with commas between them, each with numbers as bounds or without any, as in a, s > 0, 0 < p < 1")  # fmt: skip
+            raise SpecError(
+                field,
+                part,
+                "allowed are names with commas between them, each with numbers as bounds or without any, as in a, s > 0, 0 < p < 1",
+            )
         low, high = -np.inf, np.inf
         if found["low"] is not None:
             low = float(found["low"])
@@ -94,7 +98,11 @@ def declarations(text: str, field: str) -> tuple[Bounded, ...]:
             high = float(found["bound"])
         typed = [float(found[bound]) for bound in ("low", "bound") if found[bound] is not None]
         if not low < high or max(map(abs, typed), default=0.0) > _MAX_BOUND:
-            raise SpecError(field, part, f"allowed is a lower bound below the upper one, both from −{_MAX_BOUND:g} to {_MAX_BOUND:g}")  # fmt: skip
+            raise SpecError(
+                field,
+                part,
+                f"allowed is a lower bound below the upper one, both from −{_MAX_BOUND:g} to {_MAX_BOUND:g}",
+            )
         called = found["name"]
         if len(called) > MAX_NAME:
             raise SpecError(field, called, f"allowed are names of at most {MAX_NAME} characters")

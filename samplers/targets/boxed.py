@@ -163,9 +163,17 @@ class Boxed(Climbed):
             self._modes = [each.place for each in ends]
         towards = newton.open_direction(self._energies, end, self._modes)
         if towards is not None:
-            raise SpecError("target", self.key, f"it has no highest point, and cannot be normalised: the density does not fall off in the direction {self._named(towards)}, in units of its curvature; a prior that does is needed")  # fmt: skip
+            raise SpecError(
+                "target",
+                self.key,
+                f"it has no highest point, and cannot be normalised: the density does not fall off in the direction {self._named(towards)}, in units of its curvature; a prior that does is needed",
+            )
         if not end.arrived:
-            raise NoPeakError("target", self.key, "no highest point of the density is found: it may be highest where it has no bound; other coordinates or another prior are needed")  # fmt: skip
+            raise NoPeakError(
+                "target",
+                self.key,
+                "no highest point of the density is found: it may be highest where it has no bound; other coordinates or another prior are needed",
+            )
         if curvature is None:
             inverse = np.linalg.inv(newton.triangular(end.factor))
             curvature = inverse.T @ inverse
@@ -191,13 +199,21 @@ class Boxed(Climbed):
                 ends.append(newton.climb(at, found[0].place + found[0].factor @ start))
         except _SpentError:
             if not ends:
-                raise NoPeakError("target", self.key, f"no highest point of the density is found with {MAX_CLIMB_WORK // (self.gradient_work + _CALL):,} values of it; a simpler formula, or fewer rows, are needed") from None  # fmt: skip
+                raise NoPeakError(
+                    "target",
+                    self.key,
+                    f"no highest point of the density is found with {MAX_CLIMB_WORK // (self.gradient_work + _CALL):,} values of it; a simpler formula, or fewer rows, are needed",
+                ) from None
         return sorted((each for each in ends if each.arrived), key=lambda end: end.height) or ends[-1:]
 
     def _named(self, direction: Array) -> str:
         """A direction in words: its parts as shares of the largest, without those that are far smaller."""
         shares = direction / np.abs(direction).max()
-        return " ".join(f"{share:+.2g} {name}" for share, name in zip(shares, self.coordinate_names, strict=True) if abs(share) > 0.01)  # fmt: skip
+        return " ".join(
+            f"{share:+.2g} {name}"
+            for share, name in zip(shares, self.coordinate_names, strict=True)
+            if abs(share) > 0.01
+        )
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:
@@ -277,7 +293,9 @@ class Boxed(Climbed):
         for i, axis in basis.axes.items():
             density = share.sum(axis=tuple(j for j in range(self.dim) if j != axis)) / weights[axis]
             centre, unit = basis.centre[i], basis.matrix[i, axis]
-            marginals[i] = Marginal(float(centre + unit * lows[axis]), float(centre + unit * highs[axis]), density / unit)  # fmt: skip
+            marginals[i] = Marginal(
+                float(centre + unit * lows[axis]), float(centre + unit * highs[axis]), density / unit
+            )
         stretch = float(np.linalg.slogdet(basis.matrix)[1])
         return Grid(basis, lows, highs, marginals, float(np.log(mass.sum())) + stretch - lowest)
 

@@ -67,7 +67,11 @@ class Climbed(LongRun):
         curvature = self._curvature_at(mode)
         if not positive(curvature):
             where = ", ".join(f"{x:.4g}" for x in mode)
-            raise SpecError("target", self.key, f"U has no minimum with a curvature where one was looked for, at {where}; give another start, or look at the gradient")  # fmt: skip
+            raise SpecError(
+                "target",
+                self.key,
+                f"U has no minimum with a curvature where one was looked for, at {where}; give another start, or look at the gradient",
+            )
         return mode, curvature
 
     @cached_property

@@ -56,11 +56,29 @@ class CorrelatedGaussian(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
-    rho = Real(0.9, bounds=(-0.99, 0.99), tex=r"\rho", label="Correlation ρ",
-               doc="How strongly the two coordinates move together. Near ±1 the distribution is a narrow ridge: steps must fit across it, and many are needed along it.")  # fmt: skip
-    sd1 = Real(1.0, bounds=(0.1, 10.0), log=True, tex=r"\sigma_1", label="Standard deviation σ₁", doc="The spread of the first coordinate.")  # fmt: skip
-    sd2 = Real(1.0, bounds=(0.1, 10.0), log=True, tex=r"\sigma_2", label="Standard deviation σ₂",
-               doc="The spread of the second coordinate. Where the two spreads differ much, one step size cannot suit both.")  # fmt: skip
+    rho = Real(
+        0.9,
+        bounds=(-0.99, 0.99),
+        tex=r"\rho",
+        label="Correlation ρ",
+        doc="How strongly the two coordinates move together. Near ±1 the distribution is a narrow ridge: steps must fit across it, and many are needed along it.",
+    )
+    sd1 = Real(
+        1.0,
+        bounds=(0.1, 10.0),
+        log=True,
+        tex=r"\sigma_1",
+        label="Standard deviation σ₁",
+        doc="The spread of the first coordinate.",
+    )
+    sd2 = Real(
+        1.0,
+        bounds=(0.1, 10.0),
+        log=True,
+        tex=r"\sigma_2",
+        label="Standard deviation σ₂",
+        doc="The spread of the second coordinate. Where the two spreads differ much, one step size cannot suit both.",
+    )
 
     def formula(self) -> str:
         return (

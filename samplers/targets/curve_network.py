@@ -117,10 +117,28 @@ class CurveNetwork(LongRun):
     provides = DATA | {MODE}
     potential, gradient, batch, draw, observe = potential, gradient, batch, draw, observe
 
-    hidden = Count(10, bounds=(2, 20), tex="H", label="Hidden units H", doc="How many there are: θ has 3H + 1 coordinates.")  # fmt: skip
-    items = Count(30, bounds=(10, 100), log=True, tex="N", label="Data N", doc="How many data there are, half of them on either side of the gap.")  # fmt: skip
-    noise_sd = Real(0.25, bounds=(0.1, 1.0), log=True, tex=r"\sigma", label="Noise σ", doc="The standard deviation of y about the curve, taken as known.")  # fmt: skip
-    data_seed = Count(1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
+    hidden = Count(
+        10, bounds=(2, 20), tex="H", label="Hidden units H", doc="How many there are: θ has 3H + 1 coordinates."
+    )
+    items = Count(
+        30,
+        bounds=(10, 100),
+        log=True,
+        tex="N",
+        label="Data N",
+        doc="How many data there are, half of them on either side of the gap.",
+    )
+    noise_sd = Real(
+        0.25,
+        bounds=(0.1, 1.0),
+        log=True,
+        tex=r"\sigma",
+        label="Noise σ",
+        doc="The standard deviation of y about the curve, taken as known.",
+    )
+    data_seed = Count(
+        1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind."
+    )
 
     # U″ goes up to twice N/σ² = 480, and ten of the 30 data make noise of V ≈ 1000.
     first_steps = FirstSteps(moving=0.02, batch=0.002, friction=50.0, other=1e-4)
@@ -164,7 +182,10 @@ class CurveNetwork(LongRun):
             return float(out[0]), slope[0]
 
         # There are many modes; the best of a few is as good as any.
-        found = [minimize(height, rng.standard_normal(self.dim), jac=True, method="L-BFGS-B", options={"maxiter": 2000}) for _ in range(5)]  # fmt: skip
+        found = [
+            minimize(height, rng.standard_normal(self.dim), jac=True, method="L-BFGS-B", options={"maxiter": 2000})
+            for _ in range(5)
+        ]
         return np.asarray(min(found, key=lambda one: float(one.fun)).x)
 
     @property

@@ -80,9 +80,21 @@ class Dirichlet(Target):
     process = "cir"
     potential, gradient, draw, observe = potential, gradient, draw, observe_simplex
 
-    dimension = Count(10, bounds=(2, 100), tex="d", label="Categories d", doc="The dimension of the simplex: how many categories the data may fall in.")  # fmt: skip
-    alpha = Real(0.1, bounds=(0.005, 100.0), log=True, tex=r"\alpha", label="Prior α",
-                 doc="The parameter of the symmetric Dirichlet prior. Small values make categories without data very small.")  # fmt: skip
+    dimension = Count(
+        10,
+        bounds=(2, 100),
+        tex="d",
+        label="Categories d",
+        doc="The dimension of the simplex: how many categories the data may fall in.",
+    )
+    alpha = Real(
+        0.1,
+        bounds=(0.005, 100.0),
+        log=True,
+        tex=r"\alpha",
+        label="Prior α",
+        doc="The parameter of the symmetric Dirichlet prior. Small values make categories without data very small.",
+    )
 
     @property
     def dim(self) -> int:
@@ -147,9 +159,15 @@ def share(j: int, a: float, b: float) -> Column:
     # The last bin ends beyond 1, so that it holds the shares that round to 1; a thousandth of the range is enough.
     edge_high = min(edge_high, edge_low**-0.001)
     return Column(
-        f"ω{subscript(j + 1)}", edge_low, edge_high, lambda x: special.betainc(a, b, np.minimum(x, 1.0)), mean,
-        mean * (1 - mean) / (a + b + 1), log=True, shown=(max(low, TINY), high),
-    )  # fmt: skip
+        f"ω{subscript(j + 1)}",
+        edge_low,
+        edge_high,
+        lambda x: special.betainc(a, b, np.minimum(x, 1.0)),
+        mean,
+        mean * (1 - mean) / (a + b + 1),
+        log=True,
+        shown=(max(low, TINY), high),
+    )
 
 
 def _odds(j: int, a: float, b: float) -> Column:
@@ -192,8 +210,14 @@ class SparseDirichlet(Dirichlet):
     title = "Sparse Dirichlet"
     source = "Baker et al. 2018, section 1.3, Fig 1 and 2a"
 
-    observed = CountVector((800, 100, 100), max_length=100, max_value=1_000_000, tex="N", label="Counts N",
-                           doc="How many data fall in each category; the categories not named have none.")  # fmt: skip
+    observed = CountVector(
+        (800, 100, 100),
+        max_length=100,
+        max_value=1_000_000,
+        tex="N",
+        label="Counts N",
+        doc="How many data fall in each category; the categories not named have none.",
+    )
 
     def check(self) -> None:
         if len(self.observed) > self.dimension:
@@ -224,7 +248,14 @@ class DenseDirichlet(Dirichlet):
     title = "Dense Dirichlet"
     source = "Baker et al. 2018, section 2.2, Fig 2b"
 
-    items = Count(1000, bounds=(1, 1_000_000), log=True, tex="N", label="Data N", doc="How many data there are; they are spread evenly over the categories.")  # fmt: skip
+    items = Count(
+        1000,
+        bounds=(1, 1_000_000),
+        log=True,
+        tex="N",
+        label="Data N",
+        doc="How many data there are; they are spread evenly over the categories.",
+    )
 
     def counts(self) -> NDArray[np.int64]:
         each, more = divmod(self.items, self.dim)

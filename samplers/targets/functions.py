@@ -27,9 +27,17 @@ class OfFunctions(Climbed):
 
 
 def of_functions(
-    key: str, energy: Callable, gradient: Callable, of_one: Callable | None = None, *, dim: int, params: Any = (), n_data: int = 0,
-    start: Any = None, title: str = "",
-) -> type[OfFunctions]:  # fmt: skip
+    key: str,
+    energy: Callable,
+    gradient: Callable,
+    of_one: Callable | None = None,
+    *,
+    dim: int,
+    params: Any = (),
+    n_data: int = 0,
+    start: Any = None,
+    title: str = "",
+) -> type[OfFunctions]:
     """Make a target of functions that Numba can compile, and register it in place of an older one made so.
 
     ``energy(theta, params)`` returns U at θ (dim,), ``gradient(theta, params, out)`` writes ∂U/∂θ to ``out`` (dim,),
@@ -48,10 +56,16 @@ def of_functions(
     if (of_one is None) != (n_data == 0):
         raise ValueError(f"n_data is {n_data}; allowed is the number of data where of_one is given, else 0")
     members = {
-        "key": key, "title": title or key, "__doc__": energy.__doc__ or f"The distribution with the energy {energy.__name__}.",
-        "params": np.array(params, dtype=float).ravel(), "start_at": start_at, "n_data": n_data,
-        "provides": DATA | {MODE} if n_data else ADDED, "__module__": __name__, **_compiled(energy, gradient, of_one),
-    }  # fmt: skip
+        "key": key,
+        "title": title or key,
+        "__doc__": energy.__doc__ or f"The distribution with the energy {energy.__name__}.",
+        "params": np.array(params, dtype=float).ravel(),
+        "start_at": start_at,
+        "n_data": n_data,
+        "provides": DATA | {MODE} if n_data else ADDED,
+        "__module__": __name__,
+        **_compiled(energy, gradient, of_one),
+    }
     made = type("OfFunctions", (OfFunctions,), members)
     found = made()
     _check_gradients(found)
@@ -93,8 +107,16 @@ def _check_gradients(target: OfFunctions) -> None:
         slope, towards = target._at(theta)[1], spread @ rng.standard_normal(target.dim)
         rise = (target._at(theta + 1e-5 * towards)[0] - target._at(theta - 1e-5 * towards)[0]) / 2e-5
         if not abs(rise - slope @ towards) < 1e-3 * (1 + abs(rise)):
-            raise SpecError("target", target.key, f"at {theta} the gradient along {towards} is {slope @ towards:.6g}, and differences of the energy are {rise:.6g}")  # fmt: skip
+            raise SpecError(
+                "target",
+                target.key,
+                f"at {theta} the gradient along {towards} is {slope @ towards:.6g}, and differences of the energy are {rise:.6g}",
+            )
         if target.n_data:
             mean = target.slopes_at(theta).mean(axis=0)
             if not np.allclose(mean, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max() + 1e-9):
-                raise SpecError("target", target.key, f"at {theta} the gradient is {slope}, and the mean of what of_one says of the {target.n_data} data {mean}")  # fmt: skip
+                raise SpecError(
+                    "target",
+                    target.key,
+                    f"at {theta} the gradient is {slope}, and the mean of what of_one says of the {target.n_data} data {mean}",
+                )

@@ -53,8 +53,13 @@ class Funnel(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
-    scale = Real(3.0, bounds=(0.5, 4.0), tex="s", label="Scale s",
-                 doc="The standard deviation of the first coordinate, which sets the width of the second. A large one makes the neck narrow and the mouth wide.")  # fmt: skip
+    scale = Real(
+        3.0,
+        bounds=(0.5, 4.0),
+        tex="s",
+        label="Scale s",
+        doc="The standard deviation of the first coordinate, which sets the width of the second. A large one makes the neck narrow and the mouth wide.",
+    )
 
     def formula(self) -> str:
         return f"theta1^2/(2*{self.scale!r}^2) + theta2^2*exp(-theta1)/2 + theta1/2"

@@ -45,8 +45,14 @@ class Gamma(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 
-    shape = Real(0.5, bounds=(0.01, 1000.0), log=True, tex="a", label="Shape a",
-                 doc="The shape of the gamma distribution, which is also its mean and its variance. Below 1 the density is infinite at 0.")  # fmt: skip
+    shape = Real(
+        0.5,
+        bounds=(0.01, 1000.0),
+        log=True,
+        tex="a",
+        label="Shape a",
+        doc="The shape of the gamma distribution, which is also its mean and its variance. Below 1 the density is infinite at 0.",
+    )
 
     def packed(self) -> Array:
         # The CIR kernels read prior shapes and counts; here there are no counts.
@@ -68,9 +74,17 @@ class Gamma(Target):
         lowest, low, high, highest = special.gammaincinv(a, [1e-6, 1e-3, 1 - 1e-4, 1 - 1e-6])
         edge_low, edge_high = log_range(float(lowest), a, float(highest))
         return (
-            Column("θ", edge_low, edge_high, lambda x: special.gammainc(a, x), a, a, log=True,
-                   shown=(max(float(low), TINY), float(high))),
-        )  # fmt: skip
+            Column(
+                "θ",
+                edge_low,
+                edge_high,
+                lambda x: special.gammainc(a, x),
+                a,
+                a,
+                log=True,
+                shown=(max(float(low), TINY), float(high)),
+            ),
+        )
 
     tried_at = ({"shape": 0.01}, {"shape": 1000.0})
     drawn_at = {"shape": 0.3}

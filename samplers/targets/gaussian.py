@@ -41,8 +41,14 @@ class Gaussian(Target):
     dim = 1
 
     mean = Real(0.0, bounds=(-10.0, 10.0), tex=r"\mu", label="Mean μ", doc="The centre of the bell.")
-    sd = Real(1.0, bounds=(0.05, 20.0), log=True, tex=r"\sigma", label="Standard deviation σ",
-              doc="How wide the bell is. A narrow bell has a steep gradient and needs a small step.")  # fmt: skip
+    sd = Real(
+        1.0,
+        bounds=(0.05, 20.0),
+        log=True,
+        tex=r"\sigma",
+        label="Standard deviation σ",
+        doc="How wide the bell is. A narrow bell has a steep gradient and needs a small step.",
+    )
 
     def formula(self) -> str:
         return f"(theta - {self.mean!r})^2/(2*{self.sd!r}^2)"
@@ -58,9 +64,16 @@ class Gaussian(Target):
     def columns(self) -> tuple[Column, ...]:
         mean, sd = self.mean, self.sd
         return (
-            Column("θ", mean - 7.5 * sd, mean + 7.5 * sd, lambda x: special.ndtr((x - mean) / sd), mean, sd**2,
-                   shown=(mean - 3.6 * sd, mean + 3.6 * sd)),
-        )  # fmt: skip
+            Column(
+                "θ",
+                mean - 7.5 * sd,
+                mean + 7.5 * sd,
+                lambda x: special.ndtr((x - mean) / sd),
+                mean,
+                sd**2,
+                shown=(mean - 3.6 * sd, mean + 3.6 * sd),
+            ),
+        )
 
     @property
     def moments(self) -> tuple[Moment, ...]:

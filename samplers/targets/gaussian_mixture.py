@@ -88,16 +88,39 @@ class GaussianMixture(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
-    modes = Count(4, bounds=(2, 8), tex="k", label="Modes k", doc="How many bells there are, evenly spaced on a circle.")  # fmt: skip
-    radius = Real(2.5, bounds=(0.0, 6.0), tex=r"\rho", label="Distance ρ",
-                  doc="How far the bells are from the centre. The farther apart, the rarer the jumps between them.")  # fmt: skip
-    sd = Real(0.7, bounds=(0.1, 2.0), log=True, tex=r"\sigma", label="Standard deviation σ",
-              doc="The width of every bell. Narrow bells are separated by high barriers.")  # fmt: skip
-    weight = Real(0.25, bounds=(0.01, 0.99), tex="w", label="Weight w of the first mode",
-                  doc="The share of the bell on the right; the others share the rest evenly. A sampler that rarely jumps gets it wrong.")  # fmt: skip
+    modes = Count(
+        4, bounds=(2, 8), tex="k", label="Modes k", doc="How many bells there are, evenly spaced on a circle."
+    )
+    radius = Real(
+        2.5,
+        bounds=(0.0, 6.0),
+        tex=r"\rho",
+        label="Distance ρ",
+        doc="How far the bells are from the centre. The farther apart, the rarer the jumps between them.",
+    )
+    sd = Real(
+        0.7,
+        bounds=(0.1, 2.0),
+        log=True,
+        tex=r"\sigma",
+        label="Standard deviation σ",
+        doc="The width of every bell. Narrow bells are separated by high barriers.",
+    )
+    weight = Real(
+        0.25,
+        bounds=(0.01, 0.99),
+        tex="w",
+        label="Weight w of the first mode",
+        doc="The share of the bell on the right; the others share the rest evenly. A sampler that rarely jumps gets it wrong.",
+    )
 
-    positions = RealVector(max_length=16, max_value=12.0, tex="m", label="Centres",
-                        doc="The positions of the first modes, two numbers for each, separated by commas. Those without are on the circle; numbers beyond the last mode wait for more modes.")  # fmt: skip
+    positions = RealVector(
+        max_length=16,
+        max_value=12.0,
+        tex="m",
+        label="Centres",
+        doc="The positions of the first modes, two numbers for each, separated by commas. Those without are on the circle; numbers beyond the last mode wait for more modes.",
+    )
     dragged = "positions"
 
     def check(self) -> None:
@@ -152,9 +175,14 @@ class GaussianMixture(Target):
         far = float(np.abs(self.centres).max()) if np.size(self.positions) else self.radius
         reach, bulk = far + 7.5 * sd, far + 3.4 * sd
         return Column(
-            name, -reach, reach, lambda x: special.ndtr((np.asarray(x)[..., None] - m) / sd) @ w, mean,
-            float(w @ (m - mean) ** 2) + sd**2, shown=(-bulk, bulk),
-        )  # fmt: skip
+            name,
+            -reach,
+            reach,
+            lambda x: special.ndtr((np.asarray(x)[..., None] - m) / sd) @ w,
+            mean,
+            float(w @ (m - mean) ** 2) + sd**2,
+            shown=(-bulk, bulk),
+        )
 
     @property
     def moments(self) -> tuple[Moment, ...]:

@@ -119,8 +119,14 @@ class Generative:
         for each in self.bounded:
             if each.name not in said:
                 if not np.isfinite([each.low, each.high]).all():
-                    raise SpecError("target.prior", text, f"it has no density of {each.name}, of which nothing can be drawn then; a density, or two bounds, are needed")  # fmt: skip
-                said[each.name] = Density(each.name, _FLAT, (_number(each.low), _number(each.high)), _number(-np.log(each.high - each.low)))  # fmt: skip
+                    raise SpecError(
+                        "target.prior",
+                        text,
+                        f"it has no density of {each.name}, of which nothing can be drawn then; a density, or two bounds, are needed",
+                    )
+                said[each.name] = Density(
+                    each.name, _FLAT, (_number(each.low), _number(each.high)), _number(-np.log(each.high - each.low))
+                )
         return _ordered(said, frozenset(), text, "target.prior")
 
     @cached_property
@@ -172,10 +178,16 @@ class Generative:
             made, found = made + size, found + int(good.sum())
             kept.append({each: x[good] for each, x in values.items()})
         if found < n:
-            raise SpecError("target.parameters", ", ".join(each.name for each in self.bounded), f"of {made:,} draws of the prior {found:,} lie within the bounds; other bounds are needed")  # fmt: skip
+            raise SpecError(
+                "target.parameters",
+                ", ".join(each.name for each in self.bounded),
+                f"of {made:,} draws of the prior {found:,} lie within the bounds; other bounds are needed",
+            )
         return {each.name: np.concatenate([some[each.name] for some in kept])[:n] for each in self.bounded}
 
-    def data(self, rng: Generator, parameters: Mapping[str, Array], rows: slice | Array = slice(None)) -> dict[str, Array]:  # fmt: skip
+    def data(
+        self, rng: Generator, parameters: Mapping[str, Array], rows: slice | Array = slice(None)
+    ) -> dict[str, Array]:
         """New outcomes at the covariates of some rows, (n, rows) each, of parameters (n,) each."""
         columns = {title: x[rows] for title, x in self.columns.items()}
         n, size = len(next(iter(parameters.values()))), len(next(iter(columns.values())))
@@ -245,7 +257,11 @@ def _parts(text: str, names: Iterable[str], variables: Sequence[str], field: str
             continue
         part = _part(words, names, variables, field, text)
         if part.variable in out:
-            raise SpecError(field, text, f"it has two densities of {part.variable}, whose product is none that can be drawn from; allowed is one")  # fmt: skip
+            raise SpecError(
+                field,
+                text,
+                f"it has two densities of {part.variable}, whose product is none that can be drawn from; allowed is one",
+            )
         out[part.variable] = part
     return out
 
@@ -269,7 +285,11 @@ def _part(words: list[str], names: tuple[str, ...], variables: Sequence[str], fi
             first, second = (_part(each, names, variables, field, text) for each in given[1:])
             if first.variable == second.variable:
                 return Mixed(share, first, second)
-            raise SpecError(field, text, f"it mixes a density of {first.variable} and one of {second.variable}; nothing can be drawn of it: allowed are two of one variable")  # fmt: skip
+            raise SpecError(
+                field,
+                text,
+                f"it mixes a density of {first.variable} and one of {second.variable}; nothing can be drawn of it: allowed are two of one variable",
+            )
         if called in LAWS and len(given[0]) == 1 and given[0][0] in variables:
             arguments = tuple(parse(" ".join(each), names, field) for each in given[1:])
             variable = given[0][0]
@@ -277,7 +297,11 @@ def _part(words: list[str], names: tuple[str, ...], variables: Sequence[str], fi
     shown = "".join(words)
     shown = shown if len(shown) <= 40 else shown[:39] + "…"
     of = "a parameter" if field == "target.prior" else "a column"
-    raise SpecError(field, text, f"{shown} is no density of {of} by itself, so that nothing can be drawn of it; a sum of densities as normal_lpdf({variables[0]}, 0, 5) can be drawn from")  # fmt: skip
+    raise SpecError(
+        field,
+        text,
+        f"{shown} is no density of {of} by itself, so that nothing can be drawn of it; a sum of densities as normal_lpdf({variables[0]}, 0, 5) can be drawn from",
+    )
 
 
 def _check_prior(part: Part, bounds: Mapping[str, Bounded], text: str) -> None:
@@ -287,11 +311,23 @@ def _check_prior(part: Part, bounds: Mapping[str, Bounded], text: str) -> None:
         return
     each, law = bounds[part.variable], part.law
     if law.whole:
-        raise SpecError("target.prior", text, f"the density of {each.name} is one of whole numbers, and {each.name} is any number; nothing can be drawn of it")  # fmt: skip
+        raise SpecError(
+            "target.prior",
+            text,
+            f"the density of {each.name} is one of whole numbers, and {each.name} is any number; nothing can be drawn of it",
+        )
     if each.low < law.low:
-        raise SpecError("target.prior", text, f"the density of {each.name} is 0 below {law.low:g}, where {each.name} may be; {each.name} > {law.low:g} can be drawn from")  # fmt: skip
+        raise SpecError(
+            "target.prior",
+            text,
+            f"the density of {each.name} is 0 below {law.low:g}, where {each.name} may be; {each.name} > {law.low:g} can be drawn from",
+        )
     if each.high - each.low > law.width * (1 + 1e-9):
-        raise SpecError("target.prior", text, f"{each.name} is an angle without bounds one turn apart; −3.141592653589793 < {each.name} < 3.141592653589793 can be drawn from")  # fmt: skip
+        raise SpecError(
+            "target.prior",
+            text,
+            f"{each.name} is an angle without bounds one turn apart; −3.141592653589793 < {each.name} < 3.141592653589793 can be drawn from",
+        )
 
 
 def _ordered(parts: Mapping[str, Part], known: frozenset[str], text: str, field: str) -> tuple[Part, ...]:
@@ -300,7 +336,11 @@ def _ordered(parts: Mapping[str, Part], known: frozenset[str], text: str, field:
     while left:
         found = [variable for variable, part in left.items() if part.parents <= known]
         if not found:
-            why = "depend on each other, so that none can be drawn first" if len(left) > 1 else "depends on itself, and so cannot be drawn"  # fmt: skip
+            why = (
+                "depend on each other, so that none can be drawn first"
+                if len(left) > 1
+                else "depends on itself, and so cannot be drawn"
+            )
             raise SpecError(field, text, f"{' and '.join(left)} {why}")
         out += [left.pop(variable) for variable in found]
         known |= frozenset(found)

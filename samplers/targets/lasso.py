@@ -119,10 +119,22 @@ class BayesianLasso(Target):
     # The eigenvalues of XᵀX/σ² are from 8 to 3600, and ten of the 442 data make noise of V ≈ 40,000 in each direction.
     first_steps = FirstSteps(moving=0.01, batch=5e-4, friction=100.0, other=5e-5)
 
-    shrinkage = Real(5.0, bounds=(0.1, 20.0), log=True, tex=r"\lambda", label="Shrinkage λ",
-                     doc="The strength with which the prior pulls every coefficient to 0. Coefficients about which the data are uninformative shrink to 0.")  # fmt: skip
-    noise_sd = Real(0.7, bounds=(0.5, 1.0), log=True, tex=r"\sigma", label="Noise σ",
-                    doc="The standard deviation of y about its mean, taken as known; that of y is 1, and of the least-squares residuals 0.7.")  # fmt: skip
+    shrinkage = Real(
+        5.0,
+        bounds=(0.1, 20.0),
+        log=True,
+        tex=r"\lambda",
+        label="Shrinkage λ",
+        doc="The strength with which the prior pulls every coefficient to 0. Coefficients about which the data are uninformative shrink to 0.",
+    )
+    noise_sd = Real(
+        0.7,
+        bounds=(0.5, 1.0),
+        log=True,
+        tex=r"\sigma",
+        label="Noise σ",
+        doc="The standard deviation of y about its mean, taken as known; that of y is 1, and of the least-squares residuals 0.7.",
+    )
 
     names: ClassVar[tuple[str, ...]] = NAMES
 
@@ -146,7 +158,12 @@ class BayesianLasso(Target):
         along = self.observations[:, :-1] @ mode
         data = np.column_stack([along, self.observations[:, -1]])
         line = {"kind": "line", "slope": (mode / (mode @ mode)).tolist()}
-        return Fit.of(data, ("fitted by the lasso", "progression"), lambda theta, z: (theta @ mode) / (mode @ mode) * z, formula=line)  # fmt: skip
+        return Fit.of(
+            data,
+            ("fitted by the lasso", "progression"),
+            lambda theta, z: (theta @ mode) / (mode @ mode) * z,
+            formula=line,
+        )
 
     @cached_property
     def quadratic(self) -> tuple[Array, Array, float]:
@@ -319,6 +336,11 @@ def _tabulated(name: str, density: Callable[[Array], Array], low: float, high: f
     variance = float(integral(2, mean).sum())
     sd = variance**0.5
     return Column(
-        name, low, high, lambda x: np.clip(spline(np.clip(x, low, high)), 0.0, 1.0), mean, variance,
+        name,
+        low,
+        high,
+        lambda x: np.clip(spline(np.clip(x, low, high)), 0.0, 1.0),
+        mean,
+        variance,
         shown=(mean - 3.6 * sd, mean + 3.6 * sd),
-    )  # fmt: skip
+    )

@@ -84,10 +84,26 @@ class LinearRegression(Target):
     # U″ is N(1 + ½)/σ² = 150 across the ridge, and ten of the 100 data make noise of V ≈ 1000 in each direction.
     first_steps = FirstSteps(moving=0.03, batch=0.003, friction=20.0, other=1e-4)
 
-    items = Count(100, bounds=(10, 1000), log=True, tex="N", label="Data N", doc="How many data there are.")  # fmt: skip
-    noise_sd = Real(1.0, bounds=(0.2, 5.0), log=True, tex=r"\sigma", label="Noise σ", doc="The standard deviation of y about its mean.")  # fmt: skip
-    prior_sd = Real(1.0, bounds=(0.1, 100.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of each coefficient before there are data. A small one shrinks them.")  # fmt: skip
-    data_seed = Count(1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
+    items = Count(100, bounds=(10, 1000), log=True, tex="N", label="Data N", doc="How many data there are.")
+    noise_sd = Real(
+        1.0,
+        bounds=(0.2, 5.0),
+        log=True,
+        tex=r"\sigma",
+        label="Noise σ",
+        doc="The standard deviation of y about its mean.",
+    )
+    prior_sd = Real(
+        1.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\tau",
+        label="Prior τ",
+        doc="The standard deviation of each coefficient before there are data. A small one shrinks them.",
+    )
+    data_seed = Count(
+        1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind."
+    )
 
     @cached_property
     def observations(self) -> Array:
@@ -159,9 +175,14 @@ class LinearRegression(Target):
         mean, variance = float(self.mean[k]), float(self.covariance[k, k])
         sd = np.sqrt(variance)
         return Column(
-            name, mean - 7.5 * sd, mean + 7.5 * sd, lambda x: special.ndtr((x - mean) / sd), mean, variance,
+            name,
+            mean - 7.5 * sd,
+            mean + 7.5 * sd,
+            lambda x: special.ndtr((x - mean) / sd),
+            mean,
+            variance,
             shown=(mean - 3.6 * sd, mean + 3.6 * sd),
-        )  # fmt: skip
+        )
 
     @property
     def moments(self) -> tuple[Moment, ...]:

@@ -118,13 +118,25 @@ class TableLinear(OfTable):
     built_in = {"diabetes": diabetes}
     potential, gradient, batch, draw = potential, gradient, batch, draw
 
-    table = Source(default="diabetes", objects=list(built_in), label="Data", doc="The diabetes of 442 patients by ten measurements. Or bring a CSV file of your own.")  # fmt: skip
+    table = Source(
+        default="diabetes",
+        objects=list(built_in),
+        label="Data",
+        doc="The diabetes of 442 patients by ten measurements. Or bring a CSV file of your own.",
+    )
     standardise = Flag(
         True,
         label="Standardise",
         doc="Whether each column, and y, gets mean 0 and standard deviation 1 first, so that one prior fits all.",
     )
-    prior_sd = Real(1.0, bounds=(0.1, 100.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of each coefficient before there are data, in units of σ. A small one shrinks them.")  # fmt: skip
+    prior_sd = Real(
+        1.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\tau",
+        label="Prior τ",
+        doc="The standard deviation of each coefficient before there are data, in units of σ. A small one shrinks them.",
+    )
 
     @property
     def dim(self) -> int:
@@ -182,10 +194,14 @@ class TableLinear(OfTable):
         # σ² = rate/g with g ~ Gamma(shape, 1).
         middle, sd = (np.log(rate) - special.digamma(shape)) / 2, np.sqrt(special.polygamma(1, shape)) / 2
         scale = Column(
-            self.column_names[-1], middle - 7.5 * sd, middle + 9 * sd,
-            lambda x: special.gammaincc(shape, rate * np.exp(-2 * x)), float(middle), float(sd**2),
+            self.column_names[-1],
+            middle - 7.5 * sd,
+            middle + 9 * sd,
+            lambda x: special.gammaincc(shape, rate * np.exp(-2 * x)),
+            float(middle),
+            float(sd**2),
             shown=(middle - 3.6 * sd, middle + 3.6 * sd),
-        )  # fmt: skip
+        )
         return (*made, scale)
 
     def log_density(self, theta: Array) -> Array:
@@ -193,7 +209,9 @@ class TableLinear(OfTable):
         apart, scale = theta[..., :-1] - mean, theta[..., -1]
         distance = np.einsum("...i,ij,...j", apart, np.linalg.inv(covariance), apart)
         n = len(mean)
-        gaussian = -(distance * np.exp(-2 * scale) + n * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]) / 2 - n * scale  # fmt: skip
+        gaussian = (
+            -(distance * np.exp(-2 * scale) + n * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]) / 2 - n * scale
+        )
         gamma = (
             shape * np.log(rate) - special.gammaln(shape) + np.log(2) - 2 * shape * scale - rate * np.exp(-2 * scale)
         )
@@ -227,6 +245,11 @@ def _student(name: str, mean: float, scale: float, freedom: float) -> Column:
     # Ten data and more leave 12 degrees of freedom: one in 10⁵ of them is further away than this.
     reach = max(7.5 * sd, float(scale * special.stdtrit(freedom, 1 - 5e-9)))
     return Column(
-        name, mean - reach, mean + reach, lambda x: special.stdtr(freedom, (x - mean) / scale), float(mean), float(sd**2),
+        name,
+        mean - reach,
+        mean + reach,
+        lambda x: special.stdtr(freedom, (x - mean) / scale),
+        float(mean),
+        float(sd**2),
         shown=(mean - 3.6 * sd, mean + 3.6 * sd),
-    )  # fmt: skip
+    )

@@ -73,10 +73,33 @@ class LargeLogistic(Logistic):
     exact_law = False
     draw = draw
 
-    items = Count(10_000, bounds=(100, 1_000_000), log=True, tex="N", label="Data N", doc="How many data there are. The posterior is narrow as 1/√N.")  # fmt: skip
-    features = Count(10, bounds=(2, 100), log=True, tex="d", label="Coefficients d", doc="How many numbers there are of each data point; allowed is N·d up to 10,000,000, and d up to N/50.")  # fmt: skip
-    prior_sd = Real(3.0, bounds=(0.1, 10.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of each coefficient before there are data.")  # fmt: skip
-    data_seed = Count(1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
+    items = Count(
+        10_000,
+        bounds=(100, 1_000_000),
+        log=True,
+        tex="N",
+        label="Data N",
+        doc="How many data there are. The posterior is narrow as 1/√N.",
+    )
+    features = Count(
+        10,
+        bounds=(2, 100),
+        log=True,
+        tex="d",
+        label="Coefficients d",
+        doc="How many numbers there are of each data point; allowed is N·d up to 10,000,000, and d up to N/50.",
+    )
+    prior_sd = Real(
+        3.0,
+        bounds=(0.1, 10.0),
+        log=True,
+        tex=r"\tau",
+        label="Prior τ",
+        doc="The standard deviation of each coefficient before there are data.",
+    )
+    data_seed = Count(
+        1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind."
+    )
 
     def check(self) -> None:
         most = min(MAX_NUMBERS // self.items, self.items // 50)
@@ -88,9 +111,11 @@ class LargeLogistic(Logistic):
         """U″ is about N/8 of such data, and ten of them make noise of V ≈ N²/60. No step is allowed below 1e-6."""
         curvature = self.items / 8
         return FirstSteps(
-            moving=float(f"{0.3 * curvature**-0.5:.1g}"), batch=float(f"{0.03 * curvature**-0.5:.1g}"),
-            friction=float(f"{0.3 * curvature**0.5:.1g}"), other=max(float(f"{0.1 / curvature:.1g}"), 1e-6),
-        )  # fmt: skip
+            moving=float(f"{0.3 * curvature**-0.5:.1g}"),
+            batch=float(f"{0.03 * curvature**-0.5:.1g}"),
+            friction=float(f"{0.3 * curvature**0.5:.1g}"),
+            other=max(float(f"{0.1 / curvature:.1g}"), 1e-6),
+        )
 
     @property
     def dim(self) -> int:

@@ -14,7 +14,18 @@ from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Fit
 from sgmcmc_lab.samplers.targets.plane import PROPOSAL, LogConcave, propose
 from sgmcmc_lab.samplers.targets.tables import table
 
-FEATURES = ("radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity", "concave points", "symmetry", "fractal dimension")  # fmt: skip
+FEATURES = (
+    "radius",
+    "texture",
+    "perimeter",
+    "area",
+    "smoothness",
+    "compactness",
+    "concavity",
+    "concave points",
+    "symmetry",
+    "fractal dimension",
+)
 """What is measured of the nuclei of the cells, as means over a picture: the first ten columns of the file."""
 
 # The packed parameters: those of the proposal, 1/τ², how many data, and of each datum the row s_i x_i.
@@ -94,10 +105,34 @@ class LogisticRegression(LogConcave):
     # U″ at the mode is 6 with 100 data, of which ten make noise of V ≈ 50; with all of them 47, and V ≈ 3000.
     first_steps = FirstSteps(moving=0.05, batch=0.01, friction=5.0, other=2e-3)
 
-    first = Option(default="radius", objects=list(FEATURES), label="First measurement", doc="Of the nuclei of the cells: what θ₁ multiplies.")  # fmt: skip
-    second = Option(default="texture", objects=list(FEATURES), label="Second measurement", doc="What θ₂ multiplies. Radius, perimeter and area are nearly the same: with two of them the distribution is a ridge.")  # fmt: skip
-    items = Count(100, bounds=(20, 569), log=True, tex="N", label="Data N", doc="How many of the 569 tumours: the first of the file.")  # fmt: skip
-    prior_sd = Real(3.0, bounds=(0.1, 10.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of each coefficient before there are data. A small one shrinks them.")  # fmt: skip
+    first = Option(
+        default="radius",
+        objects=list(FEATURES),
+        label="First measurement",
+        doc="Of the nuclei of the cells: what θ₁ multiplies.",
+    )
+    second = Option(
+        default="texture",
+        objects=list(FEATURES),
+        label="Second measurement",
+        doc="What θ₂ multiplies. Radius, perimeter and area are nearly the same: with two of them the distribution is a ridge.",
+    )
+    items = Count(
+        100,
+        bounds=(20, 569),
+        log=True,
+        tex="N",
+        label="Data N",
+        doc="How many of the 569 tumours: the first of the file.",
+    )
+    prior_sd = Real(
+        3.0,
+        bounds=(0.1, 10.0),
+        log=True,
+        tex=r"\tau",
+        label="Prior τ",
+        doc="The standard deviation of each coefficient before there are data. A small one shrinks them.",
+    )
 
     @cached_property
     def rows(self) -> Array:

@@ -46,13 +46,25 @@ class TableLogistic(OfTable, Logistic, LongRun):
     built_in = {"iris": iris}
     draw = draw
 
-    table = Source(default="iris", objects=list(built_in), label="Data", doc="Irises: 50 of the species virginica and 50 of versicolor. Or bring a CSV file of your own.")  # fmt: skip
+    table = Source(
+        default="iris",
+        objects=list(built_in),
+        label="Data",
+        doc="Irises: 50 of the species virginica and 50 of versicolor. Or bring a CSV file of your own.",
+    )
     standardise = Flag(
         True,
         label="Standardise",
         doc="Whether each column gets mean 0 and standard deviation 1 first, so that one prior fits all.",
     )
-    prior_sd = Real(3.0, bounds=(0.1, 10.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of each coefficient before there are data. A small one shrinks them.")  # fmt: skip
+    prior_sd = Real(
+        3.0,
+        bounds=(0.1, 10.0),
+        log=True,
+        tex=r"\tau",
+        label="Prior τ",
+        doc="The standard deviation of each coefficient before there are data. A small one shrinks them.",
+    )
 
     @cached_property
     def rows(self) -> Array:

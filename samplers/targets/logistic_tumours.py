@@ -37,8 +37,22 @@ class TumoursLogistic(Logistic, LongRun):
     draw = draw
     dim = 1 + 3 * len(FEATURES)
 
-    items = Count(569, bounds=(50, 569), log=True, tex="N", label="Data N", doc="How many of the 569 tumours: the first of the file.")  # fmt: skip
-    prior_sd = Real(1.0, bounds=(0.1, 3.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of each coefficient before there are data. A small one shrinks them.")  # fmt: skip
+    items = Count(
+        569,
+        bounds=(50, 569),
+        log=True,
+        tex="N",
+        label="Data N",
+        doc="How many of the 569 tumours: the first of the file.",
+    )
+    prior_sd = Real(
+        1.0,
+        bounds=(0.1, 3.0),
+        log=True,
+        tex=r"\tau",
+        label="Prior τ",
+        doc="The standard deviation of each coefficient before there are data. A small one shrinks them.",
+    )
 
     @cached_property
     def rows(self) -> Array:

@@ -46,9 +46,21 @@ class LogNormal(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 
-    mu = Real(0.0, bounds=(-5.0, 5.0), tex=r"\mu", label="Mean μ of log θ", doc="The mean of the logarithm; half of the mass lies below e to this power.")  # fmt: skip
-    sigma = Real(0.5, bounds=(0.05, 2.0), log=True, tex=r"\sigma", label="Standard deviation σ of log θ",
-                 doc="The spread of the logarithm. A large one gives a long tail to the right.")  # fmt: skip
+    mu = Real(
+        0.0,
+        bounds=(-5.0, 5.0),
+        tex=r"\mu",
+        label="Mean μ of log θ",
+        doc="The mean of the logarithm; half of the mass lies below e to this power.",
+    )
+    sigma = Real(
+        0.5,
+        bounds=(0.05, 2.0),
+        log=True,
+        tex=r"\sigma",
+        label="Standard deviation σ of log θ",
+        doc="The spread of the logarithm. A large one gives a long tail to the right.",
+    )
 
     def formula(self) -> str:
         return f"log(theta) + (log(theta) - {self.mu!r})^2/(2*{self.sigma!r}^2)"
@@ -72,9 +84,10 @@ class LogNormal(Target):
                 return special.ndtr((np.log(x) - mu) / sigma)
 
         return (
-            Column("θ", low, high, cdf, mean, mean**2 * float(np.expm1(sigma**2)), log=True,
-                   shown=(bulk_low, bulk_high)),
-        )  # fmt: skip
+            Column(
+                "θ", low, high, cdf, mean, mean**2 * float(np.expm1(sigma**2)), log=True, shown=(bulk_low, bulk_high)
+            ),
+        )
 
     @property
     def moments(self) -> tuple[Moment, ...]:

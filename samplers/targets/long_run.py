@@ -60,9 +60,17 @@ _LEVELS = np.linspace(-3.0, 3.0, 25)
 """The quantiles, as normal scores, that a marginal's CDF goes through. Beyond, its tails are Gaussian."""
 
 _HMC = types.int64(
-    jit.rng_type, jit.matrix, types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), jit.vector, jit.vector, jit.matrix,
-    types.float64, types.int64, jit.cube,
-)  # fmt: skip
+    jit.rng_type,
+    jit.matrix,
+    types.FunctionType(jit.POTENTIAL),
+    types.FunctionType(jit.GRADIENT),
+    jit.vector,
+    jit.vector,
+    jit.matrix,
+    types.float64,
+    types.int64,
+    jit.cube,
+)
 
 
 @jit.helper
@@ -203,7 +211,11 @@ class LongRun(Target):
         def go_on(n: int, step_size: float) -> tuple[Array, float]:
             leaps = max(round(_TIME / step_size), 1)
             if CHAINS * warm_up * (leaps + 1) * self.gradient_work > MAX_WARM_UP:
-                raise SpecError("target", self.key, f"there is no exact answer: Hamiltonian Monte Carlo, which finds it, would need paths of {leaps:,} steps or more; a smoother density, or less data, is needed")  # fmt: skip
+                raise SpecError(
+                    "target",
+                    self.key,
+                    f"there is no exact answer: Hamiltonian Monte Carlo, which finds it, would need paths of {leaps:,} steps or more; a smoother density, or less data, is needed",
+                )
             kept = np.empty((n, CHAINS, self.dim))
             accepted = hmc(
                 rng, position, self.potential, self.gradient, params, self.mode, factor, step_size, leaps, kept

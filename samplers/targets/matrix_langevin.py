@@ -88,11 +88,24 @@ class MatrixLangevin(Target):
     support, geometry = MANIFOLD, Stiefel
     potential, gradient, draw = potential, gradient, draw
 
-    rows = Count(3, bounds=(3, 6), tex="n", label="Rows n", doc="The dimension of the space that the frame's vectors lie in.")  # fmt: skip
-    vectors = Count(2, bounds=(1, 5), tex="p", label="Columns p",
-                    doc="How many vectors of length 1, each at a right angle to the others; fewer than n.")  # fmt: skip
-    concentration = Real(4.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa", label="Concentration κ",
-                         doc="How close the first vector keeps to the first axis.")  # fmt: skip
+    rows = Count(
+        3, bounds=(3, 6), tex="n", label="Rows n", doc="The dimension of the space that the frame's vectors lie in."
+    )
+    vectors = Count(
+        2,
+        bounds=(1, 5),
+        tex="p",
+        label="Columns p",
+        doc="How many vectors of length 1, each at a right angle to the others; fewer than n.",
+    )
+    concentration = Real(
+        4.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\kappa",
+        label="Concentration κ",
+        doc="How close the first vector keeps to the first axis.",
+    )
 
     def check(self) -> None:
         if self.vectors >= self.rows:

@@ -176,7 +176,10 @@ def open_direction(energies: Callable[[Array], Array], end: End, others: Sequenc
     """
     directions = [end.move]
     if end.arrived:
-        lengths = [(way, np.linalg.norm(np.linalg.solve(end.factor, way))) for way in (end.move, *(other - end.place for other in others))]  # fmt: skip
+        lengths = [
+            (way, np.linalg.norm(np.linalg.solve(end.factor, way)))
+            for way in (end.move, *(other - end.place for other in others))
+        ]
         directions = [*end.factor.T, *-end.factor.T, *(way / length for way, length in lengths if length > 0)]
     for direction in directions:
         with np.errstate(all="ignore"):

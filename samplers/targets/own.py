@@ -111,7 +111,11 @@ def one_file(files: Mapping[str, bytes], what: str) -> tuple[str, bytes]:
 def check_varies(name: str, columns: list[str], x: Array) -> None:
     """Raise :class:`~samplers.files.FileError` where a column of x (rows, columns) is constant, to rounding."""
     for k in np.flatnonzero(x.std(axis=0) <= np.maximum(ROUNDING * np.abs(x).max(axis=0), TINY)):
-        raise FileError(name, f"has the same number in every row of {columns[k]}, to nine digits", "such a column says nothing; leave it out")  # fmt: skip
+        raise FileError(
+            name,
+            f"has the same number in every row of {columns[k]}, to nine digits",
+            "such a column says nothing; leave it out",
+        )
 
 
 def _read(sheet: Sheet, two_kinds: bool) -> Table:
@@ -166,7 +170,11 @@ def names_of(sheet: Sheet, last: str) -> list[str]:
     names = ["".join(c if c.isprintable() else " " for c in each).strip()[:MAX_NAME].strip() for each in sheet.titles]
     if not 2 <= len(names) <= MAX_COLUMNS + 1:
         parts = "tabs, semicolons, vertical bars, commas or spaces between them"
-        raise FileError(place, f"has {counted(len(names), 'column')}", f"allowed are 2 to {MAX_COLUMNS + 1}, {parts}, of which the last {last}")  # fmt: skip
+        raise FileError(
+            place,
+            f"has {counted(len(names), 'column')}",
+            f"allowed are 2 to {MAX_COLUMNS + 1}, {parts}, of which the last {last}",
+        )
     seen = set[str]()
     for k, each in enumerate(names, 1):
         if not each:

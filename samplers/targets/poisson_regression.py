@@ -88,8 +88,17 @@ class PoissonRegression(LogConcave):
     # U″ is Σy = 189 in the direction of θ₁, and ten of the 20 data make noise of V ≈ 1000.
     first_steps = FirstSteps(moving=0.02, batch=0.002, friction=20.0, other=2e-4)
 
-    measure = Option(default="waist", objects=list(MEASURES), label="Measurement", doc="Of each man: what θ₂ multiplies.")  # fmt: skip
-    prior_sd = Real(3.0, bounds=(0.1, 10.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of each coefficient before there are data. A small one shrinks them.")  # fmt: skip
+    measure = Option(
+        default="waist", objects=list(MEASURES), label="Measurement", doc="Of each man: what θ₂ multiplies."
+    )
+    prior_sd = Real(
+        3.0,
+        bounds=(0.1, 10.0),
+        log=True,
+        tex=r"\tau",
+        label="Prior τ",
+        doc="The standard deviation of each coefficient before there are data. A small one shrinks them.",
+    )
 
     @cached_property
     def rows(self) -> Array:
@@ -106,7 +115,12 @@ class PoissonRegression(LogConcave):
 
     def fit(self) -> Fit:
         """The counts, and their mean e^{θ₁ + θ₂x}."""
-        return Fit.of(self.rows, (self.measure, "chin-ups"), lambda theta, x: np.exp(theta[..., 0] + theta[..., 1] * x), formula={"kind": "exponential"})  # fmt: skip
+        return Fit.of(
+            self.rows,
+            (self.measure, "chin-ups"),
+            lambda theta, x: np.exp(theta[..., 0] + theta[..., 1] * x),
+            formula={"kind": "exponential"},
+        )
 
     def _log_means(self, theta: Array) -> Array:
         return np.asarray(theta[..., :1] + theta[..., 1:] * self.rows[:, 0])

@@ -76,17 +76,43 @@ class TypedPosterior(OfTable, Boxed):
     built_in = {name: preset.table for name, preset in PRESETS.items()}
     potential, gradient, batch = potential, gradient, batch
 
-    table = Source(default="doses", objects=list(built_in), label="Data", doc="A table, whose columns go into the formulas by their titles, and a model of it to begin with. Or bring a CSV file of your own.")  # fmt: skip
-    parameters = Formula(PRESETS["doses"].parameters, tex="\\theta", label="Parameters", doc="Names with commas between them, at most 10, each with bounds or without: a, s > 0, 0 < p < 1.")  # fmt: skip
-    prior = Formula(PRESETS["doses"].prior, tex=r"\log p(\theta)", label="Prior",
-                    doc="The log density of the parameters before there are data: a formula of them, with densities as in normal_lpdf(a, 0, 5).")  # fmt: skip
-    row = Formula(PRESETS["doses"].row, tex=r"\log p(y_i \mid \theta)", label="Each row",
-                  doc="The log density of one row of the table: a formula of the parameters and of columns by their titles.")  # fmt: skip
-    curve = Formula(PRESETS["doses"].curve, tex="f(x)", label="Curve",
-                    doc="The curve over the data: a formula of the parameters and of one column. Empty: nothing is drawn.")  # fmt: skip
+    table = Source(
+        default="doses",
+        objects=list(built_in),
+        label="Data",
+        doc="A table, whose columns go into the formulas by their titles, and a model of it to begin with. Or bring a CSV file of your own.",
+    )
+    parameters = Formula(
+        PRESETS["doses"].parameters,
+        tex="\\theta",
+        label="Parameters",
+        doc="Names with commas between them, at most 10, each with bounds or without: a, s > 0, 0 < p < 1.",
+    )
+    prior = Formula(
+        PRESETS["doses"].prior,
+        tex=r"\log p(\theta)",
+        label="Prior",
+        doc="The log density of the parameters before there are data: a formula of them, with densities as in normal_lpdf(a, 0, 5).",
+    )
+    row = Formula(
+        PRESETS["doses"].row,
+        tex=r"\log p(y_i \mid \theta)",
+        label="Each row",
+        doc="The log density of one row of the table: a formula of the parameters and of columns by their titles.",
+    )
+    curve = Formula(
+        PRESETS["doses"].curve,
+        tex="f(x)",
+        label="Curve",
+        doc="The curve over the data: a formula of the parameters and of one column. Empty: nothing is drawn.",
+    )
 
-    coordinates = Option(default=STANDARDISED, objects=[STANDARDISED, TYPED], label="Samplers move in",
-                         doc="Standardised: z with θ = θ̂ + Lz, where θ̂ is the mode and LLᵀ the inverse curvature there, so that step sizes, friction and momenta are in units of the posterior's spread. Typed: θ itself, in the units of the table.")  # fmt: skip
+    coordinates = Option(
+        default=STANDARDISED,
+        objects=[STANDARDISED, TYPED],
+        label="Samplers move in",
+        doc="Standardised: z with θ = θ̂ + Lz, where θ̂ is the mode and LLᵀ the inverse curvature there, so that step sizes, friction and momenta are in units of the posterior's spread. Typed: θ itself, in the units of the table.",
+    )
 
     @classmethod
     def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
@@ -116,11 +142,17 @@ class TypedPosterior(OfTable, Boxed):
         out: dict[str, Array] = {}
         for title, values in zip((*data.names, data.answer), (*data.x.T, data.y), strict=True):
             if as_name(title) in out:
-                raise SpecError("target.table", title, f"two columns of the table are called {as_name(title)} in formulas; allowed are different titles")  # fmt: skip
+                raise SpecError(
+                    "target.table",
+                    title,
+                    f"two columns of the table are called {as_name(title)} in formulas; allowed are different titles",
+                )
             out[as_name(title)] = np.asarray(values)
         for each in self.bounded:
             if each.name in out:
-                raise SpecError("target.parameters", each.name, "a column of the table has this name; allowed is another one")  # fmt: skip
+                raise SpecError(
+                    "target.parameters", each.name, "a column of the table has this name; allowed is another one"
+                )
         return out
 
     @property
@@ -146,7 +178,9 @@ class TypedPosterior(OfTable, Boxed):
         """The log density of the coordinates before there are data: the prior's, and the Jacobian's."""
         total = self._parsed(self.prior, tuple(self._values), "prior")
         try:
-            return total + sum((each.log_jacobian(name(label)) for each, label in zip(self.bounded, self.labels, strict=True)), ZERO)  # fmt: skip
+            return total + sum(
+                (each.log_jacobian(name(label)) for each, label in zip(self.bounded, self.labels, strict=True)), ZERO
+            )
         except SpecError as error:
             raise SpecError("target.prior", self.prior, error.allowed) from None
 
@@ -176,19 +210,36 @@ class TypedPosterior(OfTable, Boxed):
         at_start = self._at(self.start_at)
         if not (np.isfinite(at_start[0]) and np.isfinite(at_start[1]).all()):
             rows = self.log_likelihood(self.start_at)
-            where = ", ".join(f"{each.name} = {value:.3g}" for each, value in zip(self.bounded, self.constrained(self.start_at), strict=True))  # fmt: skip
-            field, text, what = ("prior", self.prior, "it") if np.isfinite(rows).all() else ("row", self.row, f"in row {int(np.argmax(~np.isfinite(rows))) + 1} of the table it")  # fmt: skip
+            where = ", ".join(
+                f"{each.name} = {value:.3g}"
+                for each, value in zip(self.bounded, self.constrained(self.start_at), strict=True)
+            )
+            field, text, what = (
+                ("prior", self.prior, "it")
+                if np.isfinite(rows).all()
+                else ("row", self.row, f"in row {int(np.argmax(~np.isfinite(rows))) + 1} of the table it")
+            )
             raise SpecError(f"target.{field}", text, f"{what} has no finite value at {where}")
         self.curvature  # noqa: B018  the posterior has a mode, or is refused here
 
     def _check_formulas(self) -> None:
         """Read all that is typed, and work out what is run of it. Raises :class:`SpecError`."""
         log_prior, log_row = self.log_prior, self.log_row
-        missing = [each.name for each, label in zip(self.bounded, self.labels, strict=True) if label not in log_prior.names | log_row.names]  # fmt: skip
+        missing = [
+            each.name
+            for each, label in zip(self.bounded, self.labels, strict=True)
+            if label not in log_prior.names | log_row.names
+        ]
         if missing:
-            raise SpecError("target.parameters", missing[0], "neither the prior nor the row has it in it; allowed are parameters that are used")  # fmt: skip
+            raise SpecError(
+                "target.parameters",
+                missing[0],
+                "neither the prior nor the row has it in it; allowed are parameters that are used",
+            )
         if not self.used:
-            raise SpecError("target.row", self.row, f"it has no column of the table in it; the columns are {', '.join(self.titles)}")  # fmt: skip
+            raise SpecError(
+                "target.row", self.row, f"it has no column of the table in it; the columns are {', '.join(self.titles)}"
+            )
         if self.curve != "":
             self._drawn()
         try:
@@ -201,7 +252,11 @@ class TypedPosterior(OfTable, Boxed):
         except SpecError as error:
             raise SpecError("target.row", self.row, error.allowed) from None
         if work > MAX_ENERGY_WORK:
-            raise SpecError("target.row", self.row, f"it takes {work:,} instructions for all {self.n_data:,} rows; allowed are {MAX_ENERGY_WORK:,}: a shorter formula, or fewer rows, are needed")  # fmt: skip
+            raise SpecError(
+                "target.row",
+                self.row,
+                f"it takes {work:,} instructions for all {self.n_data:,} rows; allowed are {MAX_ENERGY_WORK:,}: a shorter formula, or fewer rows, are needed",
+            )
 
     @cached_property
     def gradient_work(self) -> int:
@@ -226,7 +281,11 @@ class TypedPosterior(OfTable, Boxed):
         words = [word for _, word in tokens(self.prior)]
         found: dict[str, tuple[Expression, Expression]] = {}
         within: set[str] = set()
-        free = {each.name: label for each, label in zip(self.bounded, self.labels, strict=True) if self._values[each.name] == name(label)}  # fmt: skip
+        free = {
+            each.name: label
+            for each, label in zip(self.bounded, self.labels, strict=True)
+            if self._values[each.name] == name(label)
+        }
         for at, word in enumerate(words):
             if word != "normal_lpdf" or words[at + 2] not in free or words[at + 3] != ",":
                 continue
@@ -251,7 +310,11 @@ class TypedPosterior(OfTable, Boxed):
         """
         if not self._has_mode and self.hierarchy and self.dim > FEW:
             try:
-                other = NotCentred(**{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}, curve="", coordinates=TYPED)  # fmt: skip
+                other = NotCentred(
+                    **{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")},
+                    curve="",
+                    coordinates=TYPED,
+                )
                 draws = other.centred(other._found(tell, rough).draws)
             except SpecError:
                 # Too large there, or without a value where all of them are 0.
@@ -293,7 +356,9 @@ class TypedPosterior(OfTable, Boxed):
         return found
 
     def unbounded_at(self, theta: Array) -> str:
-        where = ", ".join(f"{each.name} = {value:.6g}" for each, value in zip(self.bounded, self.constrained(theta), strict=True))  # fmt: skip
+        where = ", ".join(
+            f"{each.name} = {value:.6g}" for each, value in zip(self.bounded, self.constrained(theta), strict=True)
+        )
         return f"its log density is +∞ at {where}; a density that is finite everywhere is needed"
 
     def constrained(self, theta: Array) -> list[Array]:
@@ -303,7 +368,9 @@ class TypedPosterior(OfTable, Boxed):
 
     def log_likelihood(self, theta: Array) -> Array:
         """log p(row i | θ) at θ (..., dim), (..., N)."""
-        given = {label: theta[..., k, None] for k, label in enumerate(self.labels)} | {title: self.titles[title] for title in self.used}  # fmt: skip
+        given = {label: theta[..., k, None] for k, label in enumerate(self.labels)} | {
+            title: self.titles[title] for title in self.used
+        }
         return self.log_row.evaluate(**given)
 
     def stan(self) -> str:
@@ -400,10 +467,16 @@ class TypedPosterior(OfTable, Boxed):
             step_size, share = 0.5, 0.0
             while share < 0.7 and step_size > 1e-4 and left > 0:
                 step_size, left = step_size / 1.6, left - 1
-                share = hmc(rng, position, self.potential, self.gradient, params, mean, factor, step_size, _LEAPS, kept) / (_WINDOW * CHAINS)  # fmt: skip
+                share = hmc(
+                    rng, position, self.potential, self.gradient, params, mean, factor, step_size, _LEAPS, kept
+                ) / (_WINDOW * CHAINS)
             spread = np.atleast_2d(np.cov(draws.T))
             if not np.isfinite(spread).all() or np.sqrt(np.diag(spread)).max() > MAX_SPREAD:
-                raise SpecError("target.prior", self.prior, "no highest point of the posterior is found, and a short run leaves every bound: perhaps it cannot be normalised; a prior that falls off is needed")  # fmt: skip
+                raise SpecError(
+                    "target.prior",
+                    self.prior,
+                    "no highest point of the posterior is found, and a short run leaves every bound: perhaps it cannot be normalised; a prior that falls off is needed",
+                )
             # A little of the unit matrix, for so few draws may lie in a plane.
             spread = 0.95 * spread + 0.05 * np.diag(np.diag(spread)) + 1e-6 * np.eye(self.dim)
             mean, factor = draws.mean(axis=0), np.ascontiguousarray(np.linalg.cholesky(spread))
@@ -414,9 +487,11 @@ class TypedPosterior(OfTable, Boxed):
     def _programs(self) -> Programs:
         both = (*self.labels, *self.used)
         return Programs(
-            program([-self.log_prior], self.labels), program([-self.log_row], both),
-            program(self._prior_slopes, self.labels), program(self._row_slopes, both),
-        )  # fmt: skip
+            program([-self.log_prior], self.labels),
+            program([-self.log_row], both),
+            program(self._prior_slopes, self.labels),
+            program(self._row_slopes, both),
+        )
 
     @cached_property
     def _rows(self) -> Array:
@@ -457,7 +532,11 @@ class TypedPosterior(OfTable, Boxed):
         drawn = self._parsed(self.curve, (*self._values, *self.titles), "curve")
         columns = [title for title in self.titles if title in drawn.names]
         if len(columns) != 1:
-            raise SpecError("target.curve", self.curve, f"it has {len(columns)} columns of the table in it; allowed is one of {', '.join(self.titles)}")  # fmt: skip
+            raise SpecError(
+                "target.curve",
+                self.curve,
+                f"it has {len(columns)} columns of the table in it; allowed is one of {', '.join(self.titles)}",
+            )
         return drawn, columns[0]
 
     def fit(self) -> Fit | None:
@@ -472,26 +551,46 @@ class TypedPosterior(OfTable, Boxed):
         return Fit.of(np.column_stack([self.titles[column], data.y]), (column, data.answer), curves)
 
     def facts(self) -> Mapping[str, str]:
-        jacobians = [f"θ{subscript(k + 1)} = {each.coordinate}, whose Jacobian adds {each.jacobian} to the log density" for k, each in enumerate(self.bounded) if each.jacobian]  # fmt: skip
+        jacobians = [
+            f"θ{subscript(k + 1)} = {each.coordinate}, whose Jacobian adds {each.jacobian} to the log density"
+            for k, each in enumerate(self.bounded)
+            if each.jacobian
+        ]
         said = {"Data": f"{self.n_data:,} rows; columns {', '.join(itertools.islice(self.titles, 12))}"}
         if self.whitening is not None:
-            said["Samplers"] = "they move in z with θ = θ̂ + Lz, of which one unit is one standard deviation near the mode: step sizes, friction and momenta are those of z, draws and starts are θ"  # fmt: skip
+            said["Samplers"] = (
+                "they move in z with θ = θ̂ + Lz, of which one unit is one standard deviation near the mode: step sizes, friction and momenta are those of z, draws and starts are θ"
+            )
         if jacobians:
             said["Bounds"] = "; ".join(jacobians)
         exact = dict(super().facts()) if self.grid is None else {"Exact answers": "by quadrature"}
         if self._run_in is not None:
-            moved = ", ".join(each.name for each, label in zip(self.bounded, self.labels, strict=True) if label in self.hierarchy)  # fmt: skip
+            moved = ", ".join(
+                each.name for each, label in zip(self.bounded, self.labels, strict=True) if label in self.hierarchy
+            )
             exact["Exact answers"] += f"; the run was in (θ − mean)/sd of the prior, where θ is {moved}"
         if self.grid is None and not (self._run_in or self)._has_mode:
-            said["Caution"] = "the mass is not around a highest point: the run may miss a narrow part of it, and be further off than it says"  # fmt: skip
+            said["Caution"] = (
+                "the mass is not around a highest point: the run may miss a narrow part of it, and be further off than it says"
+            )
         return {**said, **exact}
 
     tried_at = (
-        {"table": "outliers", "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3) + exponential_lpdf(s, 1)",
-         "row": "student_t_lpdf(y, 4, a + b*x, s)", "curve": "a + b*x"},
-        {"table": "counts", "parameters": "a, 0 < p < 1", "prior": "normal_lpdf(a, 0, 3) + beta_lpdf(p, 2, 2)",
-         "row": "log_mix(p, poisson_log_lpmf(y, a), poisson_log_lpmf(y, a + x))", "curve": ""},
-    )  # fmt: skip
+        {
+            "table": "outliers",
+            "parameters": "a, b, s > 0",
+            "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3) + exponential_lpdf(s, 1)",
+            "row": "student_t_lpdf(y, 4, a + b*x, s)",
+            "curve": "a + b*x",
+        },
+        {
+            "table": "counts",
+            "parameters": "a, 0 < p < 1",
+            "prior": "normal_lpdf(a, 0, 3) + beta_lpdf(p, 2, 2)",
+            "row": "log_mix(p, poisson_log_lpmf(y, a), poisson_log_lpmf(y, a + x))",
+            "curve": "",
+        },
+    )
     drawn_at = {"prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1)"}
 
     def textbook_slope(self, theta: Array, datum: int) -> Array:
@@ -507,7 +606,12 @@ class Standardised(Target):
 
     title = TypedPosterior.title
     provides = TypedPosterior.provides
-    potential, gradient, batch, draw = TypedPosterior.potential, TypedPosterior.gradient, TypedPosterior.batch, TypedPosterior.draw  # fmt: skip
+    potential, gradient, batch, draw = (
+        TypedPosterior.potential,
+        TypedPosterior.gradient,
+        TypedPosterior.batch,
+        TypedPosterior.draw,
+    )
 
     def __init__(self, of: TypedPosterior, whitening: Whitening):
         super().__init__()
@@ -548,7 +652,9 @@ class Standardised(Target):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return tuple(Column(f"z{subscript(k + 1)}", -7.5, 7.5, unknown, 0.0, 1.0, shown=(-3.6, 3.6)) for k in range(self.dim))  # fmt: skip
+        return tuple(
+            Column(f"z{subscript(k + 1)}", -7.5, 7.5, unknown, 0.0, 1.0, shown=(-3.6, 3.6)) for k in range(self.dim)
+        )
 
     def log_density(self, theta: Array) -> Array:
         return self.of.log_density(self.by.theta(theta)) + float(np.log(np.diag(self.by.factor)).sum())
@@ -571,7 +677,9 @@ class NotCentred(TypedPosterior):
 
     @cached_property
     def log_prior(self) -> Expression:
-        return super().log_prior.substitute(self._centred) + sum((apply("log", t) for _, t in self.hierarchy.values()), ZERO)  # fmt: skip
+        return super().log_prior.substitute(self._centred) + sum(
+            (apply("log", t) for _, t in self.hierarchy.values()), ZERO
+        )
 
     @cached_property
     def log_row(self) -> Expression:
@@ -583,4 +691,10 @@ class NotCentred(TypedPosterior):
     def centred(self, z: Array) -> Array:
         """θ (..., dim) of the coordinates here."""
         given = {label: z[..., k] for k, label in enumerate(self.labels)}
-        return np.stack([self._centred[label].evaluate(**given) if label in self._centred else z[..., k] for k, label in enumerate(self.labels)], axis=-1)  # fmt: skip
+        return np.stack(
+            [
+                self._centred[label].evaluate(**given) if label in self._centred else z[..., k]
+                for k, label in enumerate(self.labels)
+            ],
+            axis=-1,
+        )

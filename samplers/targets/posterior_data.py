@@ -102,6 +102,8 @@ def of_table(columns: tuple[str, ...]) -> dict[str, str]:
     """The formulas that a table of one's own begins with: a line through its last column and its first one."""
     x, y = columns[0], columns[-1]
     return {
-        "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 100) + normal_lpdf(b, 0, 100) + exponential_lpdf(s, 0.1)",
-        "row": f"normal_lpdf({y}, a + b*{x}, s)", "curve": f"a + b*{x}",
-    }  # fmt: skip
+        "parameters": "a, b, s > 0",
+        "prior": "normal_lpdf(a, 0, 100) + normal_lpdf(b, 0, 100) + exponential_lpdf(s, 0.1)",
+        "row": f"normal_lpdf({y}, a + b*{x}, s)",
+        "curve": f"a + b*{x}",
+    }

@@ -82,10 +82,12 @@ class Programs(NamedTuple):
             return loop
 
         return {
-            _NATIVE_PRIOR: of_prior("prior", self.prior), _NATIVE_PRIOR_SLOPES: of_prior("prior_slopes", self.prior_slopes),
-            _NATIVE_ROW: values("row", self.row), _NATIVE_ROW_SLOPES: values("row_slopes", self.row_slopes),
+            _NATIVE_PRIOR: of_prior("prior", self.prior),
+            _NATIVE_PRIOR_SLOPES: of_prior("prior_slopes", self.prior_slopes),
+            _NATIVE_ROW: values("row", self.row),
+            _NATIVE_ROW_SLOPES: values("row_slopes", self.row_slopes),
             _NATIVE_BATCH: batch(),
-        }  # fmt: skip
+        }
 
 
 @jit.inlined

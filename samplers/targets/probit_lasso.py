@@ -89,9 +89,22 @@ class ProbitLasso(LongRun):
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = len(MADE_WITH)
 
-    items = Count(1200, bounds=(50, MOST), log=True, tex="N", label="Data N", doc="The number of data points: the first of the synthetic ones.")  # fmt: skip
-    shrinkage = Real(10.0, bounds=(0.1, 100.0), log=True, tex=r"\lambda", label="Shrinkage λ",
-                     doc="The strength with which the prior pulls every coefficient to 0. Coefficients about which the data are uninformative shrink to 0.")  # fmt: skip
+    items = Count(
+        1200,
+        bounds=(50, MOST),
+        log=True,
+        tex="N",
+        label="Data N",
+        doc="The number of data points: the first of the synthetic ones.",
+    )
+    shrinkage = Real(
+        10.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\lambda",
+        label="Shrinkage λ",
+        doc="The strength with which the prior pulls every coefficient to 0. Coefficients about which the data are uninformative shrink to 0.",
+    )
 
     @cached_property
     def rows(self) -> Array:

@@ -61,9 +61,21 @@ class Ring(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
-    radius = Real(2.0, bounds=(0.0, 5.0), tex="R", label="Radius R", doc="How far the crest of the ring is from the centre. At 0 the distribution is a Gaussian.")  # fmt: skip
-    width = Real(0.3, bounds=(0.1, 2.0), log=True, tex="w", label="Width w",
-                 doc="How thick the ring is. A thin ring asks for small steps across, and a long way around remains.")  # fmt: skip
+    radius = Real(
+        2.0,
+        bounds=(0.0, 5.0),
+        tex="R",
+        label="Radius R",
+        doc="How far the crest of the ring is from the centre. At 0 the distribution is a Gaussian.",
+    )
+    width = Real(
+        0.3,
+        bounds=(0.1, 2.0),
+        log=True,
+        tex="w",
+        label="Width w",
+        doc="How thick the ring is. A thin ring asks for small steps across, and a long way around remains.",
+    )
 
     def formula(self) -> str:
         return f"(sqrt(theta1^2 + theta2^2) - {self.radius!r})^2/(2*{self.width!r}^2)"

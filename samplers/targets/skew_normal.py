@@ -51,8 +51,13 @@ class SkewNormal(Target):
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 
-    slant = Real(5.0, bounds=(-20.0, 20.0), tex="s", label="Slant s",
-                 doc="How lopsided the distribution is; 0 is the symmetric bell. A biased sampler shows here what symmetry would hide.")  # fmt: skip
+    slant = Real(
+        5.0,
+        bounds=(-20.0, 20.0),
+        tex="s",
+        label="Slant s",
+        doc="How lopsided the distribution is; 0 is the symmetric bell. A biased sampler shows here what symmetry would hide.",
+    )
 
     @property
     def _delta(self) -> float:

@@ -71,11 +71,23 @@ class SphereDirichlet(Target):
     support, geometry = MANIFOLD, Simplex
     potential, gradient, draw, observe = potential, gradient, draw, observe_squares
 
-    dimension = Count(3, bounds=(3, 20), tex="d", label="Categories d", doc="How many categories the data may fall in.")  # fmt: skip
-    alpha = Real(0.5, bounds=(0.5, 100.0), log=True, tex=r"\alpha", label="Prior α",
-                 doc="The parameter of the symmetric Dirichlet prior. One half is Jeffreys' prior, without a force at the walls.")  # fmt: skip
-    observed = CountVector((5, 2), max_length=20, max_value=1000, tex="N", label="Counts N",
-                           doc="How many data fall in each category; the categories not named have none.")  # fmt: skip
+    dimension = Count(3, bounds=(3, 20), tex="d", label="Categories d", doc="How many categories the data may fall in.")
+    alpha = Real(
+        0.5,
+        bounds=(0.5, 100.0),
+        log=True,
+        tex=r"\alpha",
+        label="Prior α",
+        doc="The parameter of the symmetric Dirichlet prior. One half is Jeffreys' prior, without a force at the walls.",
+    )
+    observed = CountVector(
+        (5, 2),
+        max_length=20,
+        max_value=1000,
+        tex="N",
+        label="Counts N",
+        doc="How many data fall in each category; the categories not named have none.",
+    )
 
     def check(self) -> None:
         if len(self.observed) > self.dimension:

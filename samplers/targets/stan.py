@@ -109,12 +109,20 @@ class _Writer:
         inside = [word for _, word in typed[at + 2 : at + 4]]
         values = self.columns.get(inside[0])
         most = 1 if typed[at][1] == "bernoulli_logit_lpmf" else 2**31 - 1
-        return inside[1:] == [","] and values is not None and bool(((values == np.floor(values)) & (values >= 0) & (values <= most)).all())  # fmt: skip
+        return (
+            inside[1:] == [","]
+            and values is not None
+            and bool(((values == np.floor(values)) & (values >= 0) & (values <= most)).all())
+        )
 
     def formula(self, text: str) -> str:
         """A text that the grammar has taken, as Stan writes it."""
         typed, out = list(tokens(text)), []
-        counts = {at + 2 for at, (_, word) in enumerate(typed) if word.endswith("_lpmf") and word not in self.names and self.counted(typed, at)}  # fmt: skip
+        counts = {
+            at + 2
+            for at, (_, word) in enumerate(typed)
+            if word.endswith("_lpmf") and word not in self.names and self.counted(typed, at)
+        }
         self.whole |= {typed[at][1] for at in counts}
         bars: list[bool] = []  # of each bracket, whether its next comma is Stan's bar
         bar = False
@@ -176,7 +184,10 @@ def program(bounded: Sequence[Bounded], columns: Mapping[str, Array], prior: str
     if writer.helpers:
         lines += ["functions {", *(f"  {each}" for each in writer.helpers.values()), "}"]
     lines += ["data {", "  int<lower=0> N;"]
-    lines += [f"  array[N] int {names[title]};" if title in writer.whole else f"  vector[N] {names[title]};" for title in writer.used]  # fmt: skip
+    lines += [
+        f"  array[N] int {names[title]};" if title in writer.whole else f"  vector[N] {names[title]};"
+        for title in writer.used
+    ]
     lines += ["}", "parameters {"]
     for each in bounded:
         ends = [f"{word}={end!r}" for word, end in (("lower", each.low), ("upper", each.high)) if np.isfinite(end)]

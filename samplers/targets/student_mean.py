@@ -94,9 +94,30 @@ class StudentMean(Target):
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 1
 
-    freedom = Real(3.0, bounds=(0.5, 50.0), log=True, tex=r"\nu", label="Degrees of freedom ν", doc="Few of them leave room for outliers; with many the sample is nearly Gaussian.")  # fmt: skip
-    scale = Real(2.5, bounds=(0.5, 20.0), log=True, tex="s", label="Scale s", doc="How far data usually are from their mean, in inches.")  # fmt: skip
-    prior_sd = Real(10.0, bounds=(1.0, 100.0), log=True, tex=r"\tau", label="Prior τ", doc="The standard deviation of the mean before there are data, in inches.")  # fmt: skip
+    freedom = Real(
+        3.0,
+        bounds=(0.5, 50.0),
+        log=True,
+        tex=r"\nu",
+        label="Degrees of freedom ν",
+        doc="Few of them leave room for outliers; with many the sample is nearly Gaussian.",
+    )
+    scale = Real(
+        2.5,
+        bounds=(0.5, 20.0),
+        log=True,
+        tex="s",
+        label="Scale s",
+        doc="How far data usually are from their mean, in inches.",
+    )
+    prior_sd = Real(
+        10.0,
+        bounds=(1.0, 100.0),
+        log=True,
+        tex=r"\tau",
+        label="Prior τ",
+        doc="The standard deviation of the mean before there are data, in inches.",
+    )
 
     def data(self) -> NDArray[np.int64]:
         return np.arange(len(DIFFERENCES))
@@ -106,7 +127,14 @@ class StudentMean(Target):
         data = np.column_stack([DIFFERENCES, np.zeros(len(DIFFERENCES))])
         highest = float(stats.t.pdf(0.0, self.freedom)) / self.scale
         formula = {"kind": "student", "highest": highest, "freedom": float(self.freedom), "scale": float(self.scale)}
-        return Fit.of(data, ("difference in inches", "density"), self._density, shown=(-0.06 * highest, 1.1 * highest), points=121, formula=formula)  # fmt: skip
+        return Fit.of(
+            data,
+            ("difference in inches", "density"),
+            self._density,
+            shown=(-0.06 * highest, 1.1 * highest),
+            points=121,
+            formula=formula,
+        )
 
     def _density(self, theta: Array, y: Array) -> Array:
         return np.asarray(stats.t.pdf((y - theta[..., 0]) / self.scale, self.freedom) / self.scale)
@@ -120,7 +148,9 @@ class StudentMean(Target):
         grid = np.linspace(DIFFERENCES.min(), DIFFERENCES.max(), 2001)
         best = int(self._energies(grid).argmin())
         ends = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-        found = minimize_scalar(lambda x: float(self._energies(np.array(x))), bounds=ends, method="bounded", options={"xatol": 1e-12})  # fmt: skip
+        found = minimize_scalar(
+            lambda x: float(self._energies(np.array(x))), bounds=ends, method="bounded", options={"xatol": 1e-12}
+        )
         return np.array([found.x])
 
     @cached_property
@@ -151,9 +181,15 @@ class StudentMean(Target):
     def packed(self) -> Array:
         (low, high), (shares, floor) = self._ends, self.histogram
         header = [
-            self.freedom, self.scale**2, self.prior_sd**-2, len(DIFFERENCES), _N_BINS, low, (high - low) / _N_BINS,
+            self.freedom,
+            self.scale**2,
+            self.prior_sd**-2,
+            len(DIFFERENCES),
+            _N_BINS,
+            low,
+            (high - low) / _N_BINS,
             float(self._energies(self.mode)[0]),
-        ]  # fmt: skip
+        ]
         return np.concatenate([header, DIFFERENCES, shares, floor])
 
     def start(self) -> Array:

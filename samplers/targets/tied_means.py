@@ -133,9 +133,25 @@ class TiedMeans(Target):
     # U″ is up to N/σ² = 50, and ten of the 100 data make noise of V ≈ 300.
     first_steps = FirstSteps(moving=0.05, batch=0.01, friction=20.0, other=1e-3)
 
-    items = Count(100, bounds=(20, 200), log=True, tex="N", label="Data N", doc="How many data there are. With many the two modes are far apart.")  # fmt: skip
-    variance = Real(2.0, bounds=(0.25, 4.0), log=True, tex=r"\sigma^2", label="Variance σ²", doc="Of each component. With a small one it is plain which data point is whose, and the modes are far apart.")  # fmt: skip
-    data_seed = Count(1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
+    items = Count(
+        100,
+        bounds=(20, 200),
+        log=True,
+        tex="N",
+        label="Data N",
+        doc="How many data there are. With many the two modes are far apart.",
+    )
+    variance = Real(
+        2.0,
+        bounds=(0.25, 4.0),
+        log=True,
+        tex=r"\sigma^2",
+        label="Variance σ²",
+        doc="Of each component. With a small one it is plain which data point is whose, and the modes are far apart.",
+    )
+    data_seed = Count(
+        1, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind."
+    )
 
     @cached_property
     def observations(self) -> Array:
@@ -152,7 +168,9 @@ class TiedMeans(Target):
         data = np.column_stack([self.observations, np.zeros(self.items)])
         highest = 1 / np.sqrt(2 * np.pi * self.variance)
         formula = {"kind": "pair", "highest": float(highest), "variance": float(self.variance)}
-        return Fit.of(data, ("y", "density"), self._density, shown=(-0.06 * highest, 1.1 * highest), points=81, formula=formula)  # fmt: skip
+        return Fit.of(
+            data, ("y", "density"), self._density, shown=(-0.06 * highest, 1.1 * highest), points=81, formula=formula
+        )
 
     def _density(self, theta: Array, y: Array) -> Array:
         one, two = theta[..., 0], theta[..., 0] + theta[..., 1]
@@ -177,7 +195,7 @@ class TiedMeans(Target):
     def modes(self) -> tuple[Array, Array]:
         """The two, (2,) each, the higher one first; where there is only one it is found twice."""
         starts = np.array(TRUE_MEANS), np.array([sum(TRUE_MEANS), -TRUE_MEANS[1]])
-        found = [bfgs(self._energies, start, jac=self._slope, gtol=1e-10).x for start in starts]  # fmt: skip
+        found = [bfgs(self._energies, start, jac=self._slope, gtol=1e-10).x for start in starts]
         one, two = sorted(found, key=self._energies)
         return one, two
 

@@ -116,10 +116,19 @@ class Typed(Target):
     potential, gradient, draw = potential, gradient, draw
     watched = True
 
-    energy = Formula("theta^4 - 2*theta^2 + theta/3", tex="U", label="Energy U",
-                     doc="Minus the log density, up to a constant: a formula of theta, or of theta1 and theta2, with + - * / ^, brackets, exp, log, sqrt, sin, cos, tanh, abs and others.")  # fmt: skip
-    extent = Real(0.0, bounds=(0.0, 100.0), tex="L", label="Half width L of the box",
-                  doc="The box from −L to L, along each coordinate, that is shown and holds the distribution; 0: found from the energy.")  # fmt: skip
+    energy = Formula(
+        "theta^4 - 2*theta^2 + theta/3",
+        tex="U",
+        label="Energy U",
+        doc="Minus the log density, up to a constant: a formula of theta, or of theta1 and theta2, with + - * / ^, brackets, exp, log, sqrt, sin, cos, tanh, abs and others.",
+    )
+    extent = Real(
+        0.0,
+        bounds=(0.0, 100.0),
+        tex="L",
+        label="Half width L of the box",
+        doc="The box from −L to L, along each coordinate, that is shown and holds the distribution; 0: found from the energy.",
+    )
 
     @cached_property
     def expression(self) -> Expression:
@@ -171,23 +180,32 @@ class Typed(Target):
 
     def check(self) -> None:
         if 0 < self.extent < 0.1:
-            raise SpecError("target.extent", self.extent, "allowed is a number from 0.1 to 100, or 0 for a box that is found from the energy")  # fmt: skip
+            raise SpecError(
+                "target.extent",
+                self.extent,
+                "allowed is a number from 0.1 to 100, or 0 for a box that is found from the energy",
+            )
         energy = self._energy_at(self._points)
         lowest = energy[np.isfinite(energy)].min() if np.isfinite(energy).any() else np.nan
         if np.isnan(energy).any() or np.isneginf(energy).any() or np.isnan(lowest):
             bad = self._points[np.argmax(np.isnan(energy) | np.isneginf(energy) | np.isnan(lowest))]
             where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, bad, strict=True))
-            raise SpecError("target.energy", self.energy, f"it has no finite value at {where}, inside the box of ±{self.half_width:g}")  # fmt: skip
+            raise SpecError(
+                "target.energy",
+                self.energy,
+                f"it has no finite value at {where}, inside the box of ±{self.half_width:g}",
+            )
         on_edge = np.abs(self._points).max(axis=-1) >= self.half_width * (1 - 1e-9)
         share = _relative(lowest, energy[on_edge])
         if share.max() > _EDGE:
             worst = self._points[on_edge][np.argmax(share)]
             where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, worst, strict=True))
             raise SpecError(
-                "target.energy", self.energy,
+                "target.energy",
+                self.energy,
                 f"its density does not end inside the box of ±{self.half_width:g}: at {where} the density is still {share.max():.2g} of its maximum. "
                 "A larger box, or an energy that grows faster, is needed",
-            )  # fmt: skip
+            )
         # On a distribution that both resolve, the sum over the grid and the quadrature agree; at a pole they do not.
         cell = (2 * self.half_width / (round(len(energy) ** (1 / self.dim)) - 1)) ** self.dim
         by_grid = np.log(_relative(lowest, energy).sum() * cell) - lowest
@@ -195,10 +213,11 @@ class Typed(Target):
             worst = self._points[np.argmin(energy)]
             where = ", ".join(f"{name} = {x:.3g}" for name, x in zip(self.names, worst, strict=True))
             raise SpecError(
-                "target.energy", self.energy,
+                "target.energy",
+                self.energy,
                 f"near {where} its density has a spike that is too narrow to be resolved in the box of ±{self.half_width:g}. "
                 "An energy without poles, or a smaller box, is needed",
-            )  # fmt: skip
+            )
 
     def formula(self) -> str:
         return self.energy

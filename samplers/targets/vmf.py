@@ -252,10 +252,22 @@ class VonMises(OnCircle):
     tex = r"U(\theta) = -\kappa\,\mu\cdot\theta,\quad \mu = (\cos\varphi_0, \sin\varphi_0),\ \lVert\theta\rVert = 1"
     source = "Mardia & Jupp 2000, section 3.5"
 
-    angle = Real(1.0, bounds=(-3.141592653589793, 3.141592653589793), tex=r"\varphi_0", label="Centre φ₀",
-                 doc="The angle at which the density is largest.", unit="rad")  # fmt: skip
-    concentration = Real(4.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa", label="Concentration κ",
-                         doc="How narrow the distribution is; like the inverse of a variance.")  # fmt: skip
+    angle = Real(
+        1.0,
+        bounds=(-3.141592653589793, 3.141592653589793),
+        tex=r"\varphi_0",
+        label="Centre φ₀",
+        doc="The angle at which the density is largest.",
+        unit="rad",
+    )
+    concentration = Real(
+        4.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\kappa",
+        label="Concentration κ",
+        doc="How narrow the distribution is; like the inverse of a variance.",
+    )
 
     @property
     def angles(self) -> Array:
@@ -281,12 +293,30 @@ class Fisher(OnSphere):
     tex = r"U(\theta) = -\kappa\,\mu\cdot\theta,\quad \mu = (\sin\alpha\cos\beta, \sin\alpha\sin\beta, \cos\alpha),\ \lVert\theta\rVert = 1"
     source = "Fisher 1953; Mardia & Jupp 2000, section 9.3"
 
-    colatitude = Real(1.0, bounds=(0.0, 3.141592653589793), tex=r"\alpha", label="Colatitude α",
-                      doc="How far the centre is from the north pole.", unit="rad")  # fmt: skip
-    longitude = Real(0.7, bounds=(-3.141592653589793, 3.141592653589793), tex=r"\beta", label="Longitude β",
-                     doc="The angle of the centre around the axis.", unit="rad")  # fmt: skip
-    concentration = Real(4.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa", label="Concentration κ",
-                         doc="How narrow the distribution is; like the inverse of a variance.")  # fmt: skip
+    colatitude = Real(
+        1.0,
+        bounds=(0.0, 3.141592653589793),
+        tex=r"\alpha",
+        label="Colatitude α",
+        doc="How far the centre is from the north pole.",
+        unit="rad",
+    )
+    longitude = Real(
+        0.7,
+        bounds=(-3.141592653589793, 3.141592653589793),
+        tex=r"\beta",
+        label="Longitude β",
+        doc="The angle of the centre around the axis.",
+        unit="rad",
+    )
+    concentration = Real(
+        4.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\kappa",
+        label="Concentration κ",
+        doc="How narrow the distribution is; like the inverse of a variance.",
+    )
 
     @property
     def centres(self) -> Array:

@@ -23,16 +23,45 @@ class CircleMixture(OnCircle):
     tex = r"U(\theta) = -\log\sum_{j=1}^{2} \frac{w_j}{I_0(\kappa_j)}\,e^{\kappa_j\,\mu_j\cdot\theta},\quad \lVert\theta\rVert = 1"
     source = "Liu, Zhu & Song 2016, section 5.1, Fig 3"
 
-    weight = Real(1 / 3, bounds=(0.01, 0.99), tex="w_1", label="Weight w₁",
-                  doc="The share of the first component; the second has the rest.")  # fmt: skip
-    angle1 = Real(_PI / 3, bounds=(-_PI, _PI), tex=r"\varphi_1", label="Centre φ₁", unit="rad",
-                  doc="The angle of the first component's centre.")  # fmt: skip
-    angle2 = Real(-_PI / 3, bounds=(-_PI, _PI), tex=r"\varphi_2", label="Centre φ₂", unit="rad",
-                  doc="The angle of the second component's centre.")  # fmt: skip
-    concentration1 = Real(5.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa_1", label="Concentration κ₁",
-                          doc="How narrow the first component is.")  # fmt: skip
-    concentration2 = Real(5.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa_2", label="Concentration κ₂",
-                          doc="How narrow the second component is.")  # fmt: skip
+    weight = Real(
+        1 / 3,
+        bounds=(0.01, 0.99),
+        tex="w_1",
+        label="Weight w₁",
+        doc="The share of the first component; the second has the rest.",
+    )
+    angle1 = Real(
+        _PI / 3,
+        bounds=(-_PI, _PI),
+        tex=r"\varphi_1",
+        label="Centre φ₁",
+        unit="rad",
+        doc="The angle of the first component's centre.",
+    )
+    angle2 = Real(
+        -_PI / 3,
+        bounds=(-_PI, _PI),
+        tex=r"\varphi_2",
+        label="Centre φ₂",
+        unit="rad",
+        doc="The angle of the second component's centre.",
+    )
+    concentration1 = Real(
+        5.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\kappa_1",
+        label="Concentration κ₁",
+        doc="How narrow the first component is.",
+    )
+    concentration2 = Real(
+        5.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\kappa_2",
+        label="Concentration κ₂",
+        doc="How narrow the second component is.",
+    )
 
     @property
     def weights(self) -> Array:
@@ -69,13 +98,32 @@ class SphereMixture(OnSphere):
     tex = r"U(\theta) = -\log\sum_{j=1}^{k} w_j\,e^{\kappa\,\mu_j\cdot\theta},\quad \lVert\theta\rVert = 1"
     source = "Banerjee et al. 2005"
 
-    modes = Count(3, bounds=(2, 8), tex="k", label="Modes k", doc="How many components there are, evenly around the axis.")  # fmt: skip
-    colatitude = Real(1.0, bounds=(0.0, _PI), tex=r"\alpha", label="Colatitude α", unit="rad",
-                      doc="How far the centres are from the north pole.")  # fmt: skip
-    weight = Real(0.5, bounds=(0.01, 0.99), tex="w", label="Weight w of the first mode",
-                  doc="The share of the first component; the others share the rest evenly.")  # fmt: skip
-    concentration = Real(6.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa", label="Concentration κ",
-                         doc="How narrow every component is. Narrow ones are separated by high barriers.")  # fmt: skip
+    modes = Count(
+        3, bounds=(2, 8), tex="k", label="Modes k", doc="How many components there are, evenly around the axis."
+    )
+    colatitude = Real(
+        1.0,
+        bounds=(0.0, _PI),
+        tex=r"\alpha",
+        label="Colatitude α",
+        unit="rad",
+        doc="How far the centres are from the north pole.",
+    )
+    weight = Real(
+        0.5,
+        bounds=(0.01, 0.99),
+        tex="w",
+        label="Weight w of the first mode",
+        doc="The share of the first component; the others share the rest evenly.",
+    )
+    concentration = Real(
+        6.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\kappa",
+        label="Concentration κ",
+        doc="How narrow every component is. Narrow ones are separated by high barriers.",
+    )
 
     @property
     def weights(self) -> Array:

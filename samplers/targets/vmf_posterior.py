@@ -133,10 +133,18 @@ class MisesPosterior(Target):
     # A minibatch of ten has a noise of V = 5700: from ε = 2/V = 3.5e-4 on it takes the place of all injected noise.
     first_steps = FirstSteps(moving=0.03, batch=0.002, friction=20.0, other=5e-4, heated=2e-4)
 
-    items = Count(100, bounds=(10, 1000), log=True, tex="N", label="Data N", doc="How many data there are.")  # fmt: skip
-    concentration = Real(20.0, bounds=(10.0, 50.0), log=True, tex=r"\kappa", label="Concentration κ",
-                         doc="Of both priors and of the data about their directions.")  # fmt: skip
-    data_seed = Count(3, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind.")  # fmt: skip
+    items = Count(100, bounds=(10, 1000), log=True, tex="N", label="Data N", doc="How many data there are.")
+    concentration = Real(
+        20.0,
+        bounds=(10.0, 50.0),
+        log=True,
+        tex=r"\kappa",
+        label="Concentration κ",
+        doc="Of both priors and of the data about their directions.",
+    )
+    data_seed = Count(
+        3, bounds=(0, 10_000), tex="s", label="Seed of the data", doc="Another seed makes other data of the same kind."
+    )
 
     @cached_property
     def manifold(self) -> Manifold:

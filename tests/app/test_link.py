@@ -152,8 +152,13 @@ def test_each_field_of_the_page_is_read_and_written():
     assert (other.axis, other.speed) == ("gradients", 7)
     written = fields_of(other)
     assert {name: written[name] for name in ("theme", "play", "present", "hide", "axis", "speed")} == {
-        "theme": "dark", "play": "0", "present": "1", "hide": "ks,axis", "axis": "gradients", "speed": "7",
-    }  # fmt: skip
+        "theme": "dark",
+        "play": "0",
+        "present": "1",
+        "hide": "ks,axis",
+        "axis": "gradients",
+        "speed": "7",
+    }
     assert set(written["views"].split(",")) <= set(VIEWS)
 
 
@@ -177,8 +182,10 @@ def test_a_lessons_step_brings_its_experiment_views_and_coordinate():
     other, _ = state_of("?lesson=langevin&step=2&seed=99")
     assert other.experiment.seed == 99
     assert (other.experiment.burn_in, other.experiment.n_steps, other.experiment.thin) == (
-        step.spec.burn_in, step.spec.n_steps, step.spec.thin,
-    )  # fmt: skip
+        step.spec.burn_in,
+        step.spec.n_steps,
+        step.spec.thin,
+    )
     assert fields_of(other)["seed"] == "99"
     # So is its seed, and every other setting.
     own = replace(step.spec, seed=7)

@@ -150,7 +150,9 @@ def test_a_stream_leaves_the_methods_that_need_no_document_twice():
     state = opened("?target=topics(corpus:bars)&lane=collapsed_gibbs&lane=lda_scir&lane=minibatch_gibbs&lane=lda_sgrld")
     messages = state.set_target_param("corpus", "stream")
     assert [lane.sampler.key for lane in state.experiment.lanes] == ["lda_scir", "lda_sgrld"]
-    assert messages == [f"{title} does not fit corpus = stream, so it is removed." for title in ("Collapsed Gibbs", "Minibatch Gibbs")]  # fmt: skip
+    assert messages == [
+        f"{title} does not fit corpus = stream, so it is removed." for title in ("Collapsed Gibbs", "Minibatch Gibbs")
+    ]
     while len(state.experiment.lanes) < max_lanes("topics"):
         state.add_lane()
     assert all(METHODS[lane.sampler.key].takes_streams for lane in state.experiment.lanes)
@@ -239,7 +241,13 @@ def test_an_upload_is_read_once_and_in_another_way_where_a_choice_is_changed():
 
 def test_pages_with_the_same_numbers_share_a_table_and_each_says_how_it_was_read():
     rows = [(k, k * k % 7, k % 5) for k in range(12)]
-    commas, semicolons = (Upload(KINDS["linear_table"], {"a.csv": "\n".join(each.join(map(str, row)) for row in [("a", "b", "y"), *rows]).encode()}) for each in ",;")  # fmt: skip
+    commas, semicolons = (
+        Upload(
+            KINDS["linear_table"],
+            {"a.csv": "\n".join(each.join(map(str, row)) for row in [("a", "b", "y"), *rows]).encode()},
+        )
+        for each in ",;"
+    )
     assert commas.data() is semicolons.data()
     assert "separator: comma" in commas.taken.sentence and "separator: semicolon" in semicolons.taken.sentence
 
@@ -281,9 +289,16 @@ def send(target, name, content, size=CHUNK_BYTES):
     chunks = [content[i : i + size] for i in range(0, len(content), size)] or [b""]
     target._handle_msg({"status": "initializing"})
     for number, chunk in enumerate(chunks, 1):
-        target._handle_msg({
-            "status": "upload_event", "name": name, "chunk": number, "total_chunks": len(chunks), "mime_type": "text/plain", "data": chunk,
-        })  # fmt: skip
+        target._handle_msg(
+            {
+                "status": "upload_event",
+                "name": name,
+                "chunk": number,
+                "total_chunks": len(chunks),
+                "mime_type": "text/plain",
+                "data": chunk,
+            }
+        )
 
 
 def finish(target):

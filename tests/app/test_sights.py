@@ -39,7 +39,9 @@ def test_what_was_kept_is_of_all_pages_and_of_enough_that_agree():
     assert sights.table(KEPT, when) in sights.README.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("pair", "factor"), [("double_well × sgld", 10), ("double_well × sgld", 0.01), ("von_mises × sggmc_euler", 0.01)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pair", "factor"), [("double_well × sgld", 10), ("double_well × sgld", 0.01), ("von_mises × sggmc_euler", 0.01)]
+)
 def test_a_default_step_of_another_size_is_found(pair, factor):
     """Planted faults: steps too long or too short."""
     sampler = sights.opened(pair).lanes[0].sampler

@@ -276,9 +276,12 @@ def test_equal_samplers_have_different_titles():
         (("sgld()~minibatch(batch_size:5)", "sgld()~minibatch(batch_size:20)"), ("SGLD n=5", "SGLD n=20")),
         (("sgld()~full", "sgld()~full", "hmc()~full"), ("SGLD (1)", "SGLD (2)", "HMC")),
         (("hmc(accept:true)~full", "hmc(accept:false)~full"), ("HMC accept step on", "HMC accept step off")),
-        (("sghmc(step_size:0.01;friction:1)~full", "sghmc(step_size:0.02;friction:2)~minibatch"), ("SGHMC · Full ε=0.01 C=1", "SGHMC · Minibatch ε=0.02 C=2")),
+        (
+            ("sghmc(step_size:0.01;friction:1)~full", "sghmc(step_size:0.02;friction:2)~minibatch"),
+            ("SGHMC · Full ε=0.01 C=1", "SGHMC · Minibatch ε=0.02 C=2"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_titles_say_what_is_not_the_same(lanes, titles):
     state, messages = state_of("?target=linear_regression&" + "&".join(f"lane={lane}" for lane in lanes))
     assert not messages
@@ -316,16 +319,32 @@ def a_state(target, views, axis, dark, playing, speed, slow, hidden, n_lanes, se
     state.set_seed(seed)
     fits = state.fitting_views()
     state.param.update(
-        views=[key for key in fits if key in views] or fits[:1], axis=axis if axis in axes_of(state.experiment) else "steps", dark=dark, follows_device=False, playing=playing, speed=speed, slow=slow, hidden=hidden
-    )  # fmt: skip
+        views=[key for key in fits if key in views] or fits[:1],
+        axis=axis if axis in axes_of(state.experiment) else "steps",
+        dark=dark,
+        follows_device=False,
+        playing=playing,
+        speed=speed,
+        slow=slow,
+        hidden=hidden,
+    )
     state.coordinate = state.experiment.make_target().n_values - 1
     return state
 
 
 STATES = st.builds(
-    a_state, st.sampled_from(list(TARGETS)), st.sets(st.sampled_from(list(VIEWS))), st.sampled_from(list(AXIS_LABELS)), st.booleans(),
-    st.booleans(), st.integers(1, 10**6), st.integers(0, 8), st.lists(st.sampled_from(link.HIDEABLE), unique=True), st.integers(1, 4), st.integers(0, 2**32 - 1),
-)  # fmt: skip
+    a_state,
+    st.sampled_from(list(TARGETS)),
+    st.sets(st.sampled_from(list(VIEWS))),
+    st.sampled_from(list(AXIS_LABELS)),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 10**6),
+    st.integers(0, 8),
+    st.lists(st.sampled_from(link.HIDEABLE), unique=True),
+    st.integers(1, 4),
+    st.integers(0, 2**32 - 1),
+)
 
 
 @given(STATES)
@@ -347,9 +366,22 @@ def test_the_link_holds_every_parameter_of_the_state():
 
 def test_each_part_of_the_state_changes_the_link():
     changes = {
-        "playing": False, "speed": 21, "slow": 3, "views": ["trace"], "axis": "seconds", "coordinate": 1, "dark": True, "hidden": ["export"], "present": True, "teacher": True, "room": "k7mq2x9d",
-    }  # fmt: skip
-    links = [link.to_query(AppState(**{"follows_device": False, **change})) for change in ({}, *({k: v} for k, v in changes.items()))]  # fmt: skip
+        "playing": False,
+        "speed": 21,
+        "slow": 3,
+        "views": ["trace"],
+        "axis": "seconds",
+        "coordinate": 1,
+        "dark": True,
+        "hidden": ["export"],
+        "present": True,
+        "teacher": True,
+        "room": "k7mq2x9d",
+    }
+    links = [
+        link.to_query(AppState(**{"follows_device": False, **change}))
+        for change in ({}, *({k: v} for k, v in changes.items()))
+    ]
     assert len(set(links)) == len(changes) + 1
 
 
@@ -618,12 +650,14 @@ def test_files_of_many_coordinates_hold_a_bounded_number_of_numbers():
     assert export.MAX_NUMBERS / 2 < kept <= export.MAX_NUMBERS < export.MAX_ROWS * 100
 
 
-TWO_LANES = Experiment.from_dict({
-    "target": "sparse_dirichlet",
-    "lanes": [{"sampler": "scir"}, {"sampler": "sgrld"}],
-    "n_steps": 20,
-    "n_chains": 2,
-})  # fmt: skip
+TWO_LANES = Experiment.from_dict(
+    {
+        "target": "sparse_dirichlet",
+        "lanes": [{"sampler": "scir"}, {"sampler": "sgrld"}],
+        "n_steps": 20,
+        "n_chains": 2,
+    }
+)
 
 
 def test_a_file_for_each_lane():

@@ -67,7 +67,9 @@ class Fed:
 
     def save(self, path: Path) -> None:
         """Write a file for ``app/live/bare.py``."""
-        np.savez(path, feeds=json.dumps(self.feeds), numbers=np.concatenate(self.frames), lengths=list(map(len, self.frames)))  # fmt: skip
+        np.savez(
+            path, feeds=json.dumps(self.feeds), numbers=np.concatenate(self.frames), lengths=list(map(len, self.frames))
+        )
 
 
 LAST_MESSAGE = '"data":{"type":"map","entries":[["frame"'

@@ -82,9 +82,15 @@ def sampler_rate(spec: RunSpec, effort: Effort) -> SamplerRate:
             raise RuntimeError(run.divergence.message)
     medians = {name: statistics.median(values) for name, values in rates.items()}
     return SamplerRate(
-        spec.sampler.key, spec.target.key, spec.gradient.key, kernel.target.dim, spec.n_chains,
-        medians["kernel"], medians["counted"], medians.get("random"),
-    )  # fmt: skip
+        spec.sampler.key,
+        spec.target.key,
+        spec.gradient.key,
+        kernel.target.dim,
+        spec.n_chains,
+        medians["kernel"],
+        medians["counted"],
+        medians.get("random"),
+    )
 
 
 # --- random numbers alone ------------------------------------------------------------------------------------------

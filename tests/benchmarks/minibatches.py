@@ -17,8 +17,15 @@ ITEMS, FEATURES, BATCH = 1_000_000, 10, 100
 STEP_SIZE = 1e-6
 
 _ALONE = types.void(
-    jit.rng_type, jit.matrix, jit.matrix, jit.matrix, types.FunctionType(jit.BATCH), jit.vector, jit.integers, types.int64
-)  # fmt: skip
+    jit.rng_type,
+    jit.matrix,
+    jit.matrix,
+    jit.matrix,
+    types.FunctionType(jit.BATCH),
+    jit.vector,
+    jit.integers,
+    types.int64,
+)
 
 
 @jit.loop(_ALONE)
@@ -38,9 +45,15 @@ def _batches_alone(rng, theta, out, each, batch, params, data, n):
 def minibatch_requirements(effort: Effort) -> list[Requirement]:
     """Logistic regression with N = 10⁶, d = 10 and n = 100, one chain, measured in turns."""
     spec = RunSpec.of(
-        "logistic_large", "sgld", "minibatch", target_params={"items": ITEMS, "features": FEATURES},
-        sampler_params={"step_size": STEP_SIZE}, gradient_params={"batch_size": BATCH}, n_chains=1, burn_in=UNCOUNTED,
-    )  # fmt: skip
+        "logistic_large",
+        "sgld",
+        "minibatch",
+        target_params={"items": ITEMS, "features": FEATURES},
+        sampler_params={"step_size": STEP_SIZE},
+        gradient_params={"batch_size": BATCH},
+        n_chains=1,
+        burn_in=UNCOUNTED,
+    )
     run = Run(spec)
     works: dict[str, tuple[Work, int]] = {"engine": (run.advance, 1), "alone": (_alone(run), 1)}
     if importlib.util.find_spec("blackjax"):

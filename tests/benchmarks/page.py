@@ -172,9 +172,13 @@ class _Watched:
 
 
 def _watched(
-    browser: Any, url: str, seconds: float, server: Served, say: Callable[[str], None],
+    browser: Any,
+    url: str,
+    seconds: float,
+    server: Served,
+    say: Callable[[str], None],
     kind: type[LightPage] = LightPage,
-) -> _Watched:  # fmt: skip
+) -> _Watched:
     """Open a page some times, and watch one; ``kind`` is what it is, the lab's or a bare one."""
     say("opening the page")
     openings = []

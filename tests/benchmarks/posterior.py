@@ -14,11 +14,17 @@ from tests.benchmarks.recipes import warm
 from tests.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work, in_turns, ratio_of
 
 TYPED = {
-    "parameters": "a, b", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)",
-    "row": "bernoulli_logit_lpmf(kind, a*radius + b*texture)", "curve": "",
-}  # fmt: skip
+    "parameters": "a, b",
+    "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)",
+    "row": "bernoulli_logit_lpmf(kind, a*radius + b*texture)",
+    "curve": "",
+}
 """The model of the hand-written target, whose τ is 3."""
-GRADIENTS: dict[str, tuple[str, dict[str, Any]]] = {"minibatches of 10": ("minibatch", {"batch_size": 10}), "minibatches of 100": ("minibatch", {"batch_size": 100}), "the full gradient": ("full", {})}  # fmt: skip
+GRADIENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "minibatches of 10": ("minibatch", {"batch_size": 10}),
+    "minibatches of 100": ("minibatch", {"batch_size": 100}),
+    "the full gradient": ("full", {}),
+}
 SLOW = {"step_size": 1e-4}
 """A step that is stable with all data."""
 
@@ -44,6 +50,8 @@ def posterior_requirements(effort: Effort) -> list[Requirement]:
                 name: (warm(Run(replace(spec, burn_in=UNCOUNTED))), n) for name, spec in specs.items()
             }
             rates = in_turns(works, effort, time.thread_time)
-            title = f"SGLD on a typed logistic regression, {what}, over the one by hand, {n} chain{'s' if n > 1 else ''}"  # fmt: skip
+            title = (
+                f"SGLD on a typed logistic regression, {what}, over the one by hand, {n} chain{'s' if n > 1 else ''}"
+            )
             out.append(Requirement(title, ratio_of(rates, "typed", "by hand"), 0.8))
     return out

@@ -16,8 +16,12 @@ from tests.benchmarks.timing import CHAINS, UNCOUNTED, Effort, Requirement, Work
 TYPED_QUARTIC = {"energy": "theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2", "extent": 5.0}
 TYPED_WELL = {"energy": "theta^4 - 2*theta^2", "extent": 3.5}
 TYPED_SGHMC = {
-    "layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",), "scheme": "semi_implicit", "step_size": 0.1,
-}  # fmt: skip
+    "layout": "theta_r",
+    "diffusion_entries": ("0", "0", "1"),
+    "curl_entries": ("-1",),
+    "scheme": "semi_implicit",
+    "step_size": 0.1,
+}
 
 
 def recipe_requirements(effort: Effort) -> list[Requirement]:

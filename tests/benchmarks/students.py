@@ -181,13 +181,23 @@ class Hall:
         before = self._server.megabytes()
         control, _, _ = await Class(LightPage, self._server, "", self._say).comes(CONTROL, OVER, 0.0, "")
         return StudentsReport(
-            students=students, failed=students - len(found), came_seconds=came,
+            students=students,
+            failed=students - len(found),
+            came_seconds=came,
             file_median=statistics.median(found) if found else math.nan,
             file_p95=p95(found) / 1000,
-            kilobytes_each=1000 * memory / students, server_ms_each=1000 * used / students, follow=follow,
-            question=question, vote=vote, revealed=revealed, teacher_alone=alone, teacher=frames, errors=errors,
-            control=control, control_megabytes_each=(self._server.megabytes() - before) / CONTROL,
-        )  # fmt: skip
+            kilobytes_each=1000 * memory / students,
+            server_ms_each=1000 * used / students,
+            follow=follow,
+            question=question,
+            vote=vote,
+            revealed=revealed,
+            teacher_alone=alone,
+            teacher=frames,
+            errors=errors,
+            control=control,
+            control_megabytes_each=(self._server.megabytes() - before) / CONTROL,
+        )
 
     async def _reached(self, students: Sequence["Student"], act: Any, kind: str, part: str = "") -> Reach:
         """Let the teacher act; the time until each student gets a message of this kind with this part."""

@@ -71,9 +71,16 @@ def test_a_page_that_does_not_move_has_failed(refused, still, server):
 
 
 COUNTS = classroom.Counts(
-    seconds=20.0, frames=[100, 300, 400, 600], come=[150, 250], drawn=[140, 120], server_seconds=9.0,
-    clicks=[0.01] * 19 + [classroom.LOST_CLICK], drawn_clicks=[0.2, 0.2, 0.2], megabytes=12.0, errors=3,
-)  # fmt: skip
+    seconds=20.0,
+    frames=[100, 300, 400, 600],
+    come=[150, 250],
+    drawn=[140, 120],
+    server_seconds=9.0,
+    clicks=[0.01] * 19 + [classroom.LOST_CLICK],
+    drawn_clicks=[0.2, 0.2, 0.2],
+    megabytes=12.0,
+    errors=3,
+)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,9 @@ def test_what_a_class_does_at_work_is_counted(lost, logged, shown, monkeypatch):
     Faults: a lost connection, an error in the server's log and one in Chromium, each of which must be an error.
     """
     monkeypatch.setattr(classroom, "SETTLE", 0.0)
-    monkeypatch.setattr(classroom, "Clicks", lambda page, delay: SimpleNamespace(took=[delay], run=lambda: asyncio.sleep(0)))  # fmt: skip
+    monkeypatch.setattr(
+        classroom, "Clicks", lambda page, delay: SimpleNamespace(took=[delay], run=lambda: asyncio.sleep(0))
+    )
     pages = [SimpleNamespace(frames=1000, on_frame=print) for _ in range(3)]
     watched = [Working(pages, shown), Working(pages, 0)]
 
@@ -140,7 +149,9 @@ def test_what_a_class_does_at_work_is_counted(lost, logged, shown, monkeypatch):
 
     monkeypatch.setattr(classroom, "in_chromium", in_chromium)
     used = [2.0]
-    server = SimpleNamespace(url="", cpu=lambda: (used.append(used[-1] + 0.5), used[-2])[1], megabytes=lambda: 110.0, errors=lambda: logged)  # fmt: skip
+    server = SimpleNamespace(
+        url="", cpu=lambda: (used.append(used[-1] + 0.5), used[-2])[1], megabytes=lambda: 110.0, errors=lambda: logged
+    )
     made = classroom.Class(lambda: None, server, "", lambda what: None)
 
     async def works():
@@ -278,10 +289,18 @@ def test_a_key_in_chromium_takes_until_its_picture(monkeypatch):
 
 def working(**changed):
     figures = {
-        "minutes": 1.0, "fewest_frames": 9.0, "median_frames": 10.0, "drawn_frames": 9.0, "server_cores": 0.5,
-        "server_ms_per_frame": 3.0, "click_ms": 90.0, "drawn_click_ms": 120.0, "clicks": 40, "megabytes_per_page": 3.5,
+        "minutes": 1.0,
+        "fewest_frames": 9.0,
+        "median_frames": 10.0,
+        "drawn_frames": 9.0,
+        "server_cores": 0.5,
+        "server_ms_per_frame": 3.0,
+        "click_ms": 90.0,
+        "drawn_click_ms": 120.0,
+        "clicks": 40,
+        "megabytes_per_page": 3.5,
         "errors": 0,
-    }  # fmt: skip
+    }
     return classroom.Working(**figures | changed)
 
 
@@ -306,7 +325,12 @@ def test_the_mark_of_a_change_is_found_in_a_frame():
     assert classroom.newest_mark(np.array([*frame, 0]), feeds) == -np.inf
     assert classroom.newest_mark(np.array([*frame, 2, 12, 34]), feeds) == 34
     # A fault that must be caught: taking the end of a range for a mark.
-    assert classroom.newest_mark(np.array([*frame, 0]), [["a", ["x", "y"], "stream", 9, []], ["b", ["ends"], "replace", 0, []], feeds[2]]) == 99  # fmt: skip
+    assert (
+        classroom.newest_mark(
+            np.array([*frame, 0]), [["a", ["x", "y"], "stream", 9, []], ["b", ["ends"], "replace", 0, []], feeds[2]]
+        )
+        == 99
+    )
 
 
 def test_what_the_bare_page_is_fed_comes_back_from_its_file(tmp_path):

@@ -79,7 +79,13 @@ def test_a_folder_that_takes_no_figures_is_said_before_they_are_measured(tmp_pat
 
 @pytest.mark.slow
 def test_the_quick_benchmark_has_all_figures():
-    done = subprocess.run([sys.executable, "-m", "tests.benchmarks", "--quick", "--json"], cwd=ROOT, capture_output=True, text=True, timeout=300)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks", "--quick", "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert set(data) == {"machine", "samplers", "peers", "tokens", "requirements"}

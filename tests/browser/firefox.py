@@ -96,8 +96,10 @@ def firefox_page(path: str) -> Iterator[Page]:
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
                 [path, "--headless", "--no-remote", "--profile", name, "--remote-debugging-port", "0", "about:blank"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
         try:
             address = _address(process, folder / "log")
             socket = _done(loop, _connected(f"{address}/session"))

@@ -293,10 +293,16 @@ class Held:
     def by(cls, run: engine.Run) -> "Held":
         """Of Python's host."""
         arrays = {
-            "position": run.coordinates, "momentum": run.momentum, "last_gradient": run.last_gradient, "memory": run.memory,
-            "data": run.data, "counts": run.counts, "kept": run.kept[:, : run.kept_clock[0]], "kept_clock": run.kept_clock,
+            "position": run.coordinates,
+            "momentum": run.momentum,
+            "last_gradient": run.last_gradient,
+            "memory": run.memory,
+            "data": run.data,
+            "counts": run.counts,
+            "kept": run.kept[:, : run.kept_clock[0]],
+            "kept_clock": run.kept_clock,
             **run.statistics.sums._asdict(),
-        }  # fmt: skip
+        }
         fields = {name: getattr(run, name) for name in FIELDS}
         fields |= {"acceptance": run.share(jit.ACCEPTED), "clipped": run.share(jit.CLIPPED)}
         stopped = run.divergence

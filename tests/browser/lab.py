@@ -196,7 +196,12 @@ class Lab:
         # The rules that fetch style sheets and sounds once more are of what the lab has not, and are off.
         options = {"resultTypes": ["violations"], "preload": False, **({"runOnly": list(rules)} if rules else {})}
         found = self.page.evaluate("(options) => axe.run(document, options)", options)["violations"]
-        return [f"{one['impact']} {one['id']}: {node['html'][:300]}" for one in found if one["impact"] in SERIOUS for node in one["nodes"]]  # fmt: skip
+        return [
+            f"{one['impact']} {one['id']}: {node['html'][:300]}"
+            for one in found
+            if one["impact"] in SERIOUS
+            for node in one["nodes"]
+        ]
 
     def settled(self):
         """Wait until nothing moves any more, and return the step at which it rests."""

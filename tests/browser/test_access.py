@@ -247,7 +247,12 @@ def test_all_by_keyboard(walk):
     assert lab.focus() == "input Chains"
     # A choice, by arrows; what is drawn again keeps the focus.
     tab_to(lab, "combobox Gaussian", "Shift+Tab")
-    outline = page.evaluate(FOCUS.replace('return [at?.getAttribute("role") ||', 'return [getComputedStyle(at).outlineStyle, getComputedStyle(at.closest(".Mui-focused") ?? at).outlineStyle,'))  # fmt: skip
+    outline = page.evaluate(
+        FOCUS.replace(
+            'return [at?.getAttribute("role") ||',
+            'return [getComputedStyle(at).outlineStyle, getComputedStyle(at.closest(".Mui-focused") ?? at).outlineStyle,',
+        )
+    )
     assert "solid" in outline, "the focus is seen"
     press(lab, "ArrowDown")
     lab.until(lambda: lab.focus().startswith("option") or lab.focus().startswith("menuitem"), lab.focus)
@@ -307,7 +312,10 @@ def test_a_lesson_by_keyboard(walk):
     tab_to(lab, "Next")
     press(lab, "Enter")
     lab.until(lambda: lab.field("step") == "2", "the second step")
-    lab.until(lambda: re.search("Next|All lessons", lab.focus()) is not None or "Back" in lab.focus(), lambda: f"the focus in the lesson, not on {lab.focus()}")  # fmt: skip
+    lab.until(
+        lambda: re.search("Next|All lessons", lab.focus()) is not None or "Back" in lab.focus(),
+        lambda: f"the focus in the lesson, not on {lab.focus()}",
+    )
 
 
 def test_less_motion_opens_paused(new_page, server):
@@ -315,6 +323,8 @@ def test_less_motion_opens_paused(new_page, server):
     lab.says("asks for less motion")
     wait_until(lambda: lab.steps() >= 0, "a readout")
     assert lab.steps() == 0
-    assert lab.page.evaluate(f"() => {{ {WALK} return [...walk(document)].filter((one) => one.tagName === 'BUTTON').every((one) => parseFloat(getComputedStyle(one).transitionDuration) <= 0.001) }}")  # fmt: skip
+    assert lab.page.evaluate(
+        f"() => {{ {WALK} return [...walk(document)].filter((one) => one.tagName === 'BUTTON').every((one) => parseFloat(getComputedStyle(one).transitionDuration) <= 0.001) }}"
+    )
     lab.press("Play")
     lab.moves()

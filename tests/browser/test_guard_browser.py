@@ -179,12 +179,15 @@ def proxy(port, changed):
         ({"Host": "127.0.0.1:{own}"}, "starts it with: panel serve app --allow-websocket-origin 127.0.0.1:{front}"),
         ({"Host": "localhost:{own}", "Origin": "http://inner.example"}, "--allow-websocket-origin inner.example"),
         ({"Host": "inner.example:80"}, "starts it with: panel serve app --allow-websocket-origin inner.example:80"),
-        ({"Host": "127.0.0.1:{own}", "Origin": "http://127.0.0.1:{own}", "Upgrade": None}, "does not pass on WebSockets"),
+        (
+            {"Host": "127.0.0.1:{own}", "Origin": "http://127.0.0.1:{own}", "Upgrade": None},
+            "does not pass on WebSockets",
+        ),
         # Both are changed to names that are allowed: nothing is refused.
         ({"Host": "127.0.0.1:{own}", "Origin": "http://127.0.0.1:{own}"}, ""),
     ],
     ids=["host", "origin", "unknown", "no-upgrade", "both"],
-)  # fmt: skip
+)
 def test_a_page_behind_a_proxy_runs_or_says_what_to_start_the_server_with(changed, sentence, page, page_log, server):
     """Fails where it stands there with no more than that there is no connection."""
     changed = {name: value and value.format(own=server.port) for name, value in changed.items()}

@@ -142,10 +142,18 @@ def test_a_page_that_is_used_for_long_keeps_nothing(watched):
     ("right", "wrong", "named"),
     [
         ("for (const record of this.records) record.free()", "", "the engine's memory"),
-        ("const draw = (message) => {", "const kept = []\nconst draw = (message) => {\n  kept.push(new Float64Array(20000))", "JavaScript's memory"),
-        ("const line = holder.children[i] ??", "for (let j = 0; j < 40; j++) (globalThis.lost ??= []).push(make('li'))\n      const line = holder.children[i] ??", "nodes"),
+        (
+            "const draw = (message) => {",
+            "const kept = []\nconst draw = (message) => {\n  kept.push(new Float64Array(20000))",
+            "JavaScript's memory",
+        ),
+        (
+            "const line = holder.children[i] ??",
+            "for (let j = 0; j < 40; j++) (globalThis.lost ??= []).push(make('li'))\n      const line = holder.children[i] ??",
+            "nodes",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_page_keeps_is_found(watched, right, wrong, named):
     """Planted faults: runs that are not freed, arrays of frames and elements that are kept."""
     assert right in text()
@@ -160,5 +168,8 @@ def test_growth_is_named():
     assert not problems(still)
     grown = [*still, Memory(math.inf, 1.0, 1 << 21, 900, 190)]
     assert [problem.split(":")[0] for problem in problems(grown)] == [
-        "the engine's memory", "JavaScript's memory", "nodes", "listeners",
-    ]  # fmt: skip
+        "the engine's memory",
+        "JavaScript's memory",
+        "nodes",
+        "listeners",
+    ]

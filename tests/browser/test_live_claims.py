@@ -112,9 +112,20 @@ class SameRun:
         counts = arrays["counts"]
         draws = None if recorded is None else unpacked(recorded["kept"])
         self._trace = Recorded(
-            spec, target, Statistics(target.columns, sums), draws, self.steps, self.counted_from, 0, 0, 0.0,
-            int(counts[jit.ACCEPTED]), int(counts[jit.CLIPPED]), int(counts[jit.TURNED]), self.divergence,
-        )  # fmt: skip
+            spec,
+            target,
+            Statistics(target.columns, sums),
+            draws,
+            self.steps,
+            self.counted_from,
+            0,
+            0,
+            0.0,
+            int(counts[jit.ACCEPTED]),
+            int(counts[jit.CLIPPED]),
+            int(counts[jit.TURNED]),
+            self.divergence,
+        )
         if recorded is not None:
             object.__setattr__(self._trace, "momenta", unpacked(recorded["momenta"]))
 
@@ -217,11 +228,14 @@ def test_most_claims_on_densities_are_measured():
     [
         ("claims.js", ("counted >= claim.first && result", "counted >= 0 && result")),
         ("claims.js", ("chance > enough", "chance > 100 * enough")),
-        ("measures.js", ("total(values.map((x) => (x - value) ** 2)) / (n - 1)", "total(values.map((x) => (x - value) ** 2)) / n")),
+        (
+            "measures.js",
+            ("total(values.map((x) => (x - value) ** 2)) / (n - 1)", "total(values.map((x) => (x - value) ** 2)) / n"),
+        ),
         ("measures.js", ("1 / perUnit }", "1.001 / perUnit }")),
         ("claims.js", ("over all", "over")),
     ],
-)  # fmt: skip
+)
 def test_another_rule_is_seen(browser_page, source, fault):
     """Planted faults in the page's scripts: judged too early, another error, another unit, other words."""
 
@@ -263,11 +277,14 @@ def circle_thermostats():
 @pytest.mark.parametrize(
     "fault",
     [
-        ("c * width + component - 1", "c * width + component % width"), ("this.powers[order - 1]", "this.powers[2 - order]"),
-        ("BigInt(description.thin), 1n", "BigInt(description.thin), 2n"), ("values, n, constants", "values, n: n - 1, constants"),
-        ("engine.view(out).map", "engine.view(out).slice(1).map"), (" / m)", " / dim)"),
+        ("c * width + component - 1", "c * width + component % width"),
+        ("this.powers[order - 1]", "this.powers[2 - order]"),
+        ("BigInt(description.thin), 1n", "BigInt(description.thin), 2n"),
+        ("values, n, constants", "values, n: n - 1, constants"),
+        ("engine.view(out).map", "engine.view(out).slice(1).map"),
+        (" / m)", " / dim)"),
     ],
-)  # fmt: skip
+)
 def test_another_sum_is_seen(browser_page, fault):
     """Planted faults: another component, another power, other draws, a draw less, a chain less, another dimension."""
 
@@ -313,9 +330,13 @@ def test_the_distance_of_a_chain_stays_after_its_length(browser_page):
         with serve(module_of(step.spec.runs())) as site:
             ((short, long),) = Host(browser_page, site).claimed(step.spec.runs()[0], [job])
         numbers = [
-            [one["numbers"][0] for one, claim in zip(answer["results"], job["claims"], strict=True) if claim["measure"]["key"] == "chain_ks"]
+            [
+                one["numbers"][0]
+                for one, claim in zip(answer["results"], job["claims"], strict=True)
+                if claim["measure"]["key"] == "chain_ks"
+            ]
             for answer in (short, long)
-        ]  # fmt: skip
+        ]
         expected = expected_of(step, job, short)
         assert numbers[0] == numbers[1] and len(numbers[0]) == 2
         assert all(not apart(a, b) for a, b in zip(numbers[0], expected, strict=True)) == same
@@ -336,10 +357,13 @@ def expected_of(step, job, answer):
 @pytest.mark.parametrize(
     "fault",
     [
-        ("this.mostHeld + this.held + t]", "this.mostHeld + t]"), ("fresh[(k *", "fresh[((k - 1) *"),
-        ("this.held += added", "this.held += Math.max(added - 1, 0)"), ("sum + gap, 0)", "Math.max(sum, gap), 0)"), (".sort()", ""),
+        ("this.mostHeld + this.held + t]", "this.mostHeld + t]"),
+        ("fresh[(k *", "fresh[((k - 1) *"),
+        ("this.held += added", "this.held += Math.max(added - 1, 0)"),
+        ("sum + gap, 0)", "Math.max(sum, gap), 0)"),
+        (".sort()", ""),
     ],
-)  # fmt: skip
+)
 def test_another_distance_of_a_chain_is_seen(browser_page, fault):
     """Planted faults: other places, another column, lost draws, the largest in place of the mean, no order."""
 

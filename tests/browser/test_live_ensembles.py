@@ -27,7 +27,7 @@ CASES = {
     "shares": (SIMPLEX, ("sgrld", "minibatch")),
     "lognormal": ("lognormal", ("geometric_ou", "full")),
     "quartic": ("quartic", ("sgld", "full"), ({"key": "sgld", "params": {"step_size": 2.0}}, "full"), ("svgd", "full")),
-}  # fmt: skip
+}
 FEWER = ("const CHAINS = 20_000", "const CHAINS = 2_500")
 """Of the page and of Python, for tests of all that goes by one batch after the other."""
 COMPLETE = """(chains) => [...document.querySelectorAll("#views > figure:not([hidden]) li")]
@@ -139,7 +139,12 @@ def test_ensembles_are_pythons(opened, fewer, name):
     page = shown(opened, planted(text, FEWER), keys_of(experiment))
     complete(page)
     assert differences(page, python) == set()
-    lines = {name for data in python.data.values() for name, columns in data.items() if name.startswith("theory") and len(columns[0])}  # fmt: skip
+    lines = {
+        name
+        for data in python.data.values()
+        for name, columns in data.items()
+        if name.startswith("theory") and len(columns[0])
+    }
     assert bool(lines) == (name not in ("shares", "quartic"))
 
 
@@ -147,10 +152,14 @@ def test_what_captions_say():
     """The cases have every reason why a lane, or its line, is not shown."""
     said = " ".join(text for name in CASES for text in expected(name).captions.values())
     for reason in (
-        "diverged, not shown", "not shown: its chains move each other", "not shown: its Σθ has another scale",
-        "not shown: its transition is not the process's", "no line: control variates", "line: theory",
+        "diverged, not shown",
+        "not shown: its chains move each other",
+        "not shown: its Σθ has another scale",
+        "not shown: its transition is not the process's",
+        "no line: control variates",
+        "line: theory",
         "line: the discretised chain's",
-    ):  # fmt: skip
+    ):
         assert reason in said
 
 
@@ -274,10 +283,13 @@ def hide(page):
 
 def seen(page, on):
     """Let the page be in a tab that nobody sees, or in one that is seen again."""
-    page.evaluate("""(hidden) => {
+    page.evaluate(
+        """(hidden) => {
       Object.defineProperty(document, "hidden", {value: hidden, configurable: true})
       document.dispatchEvent(new Event("visibilitychange"))
-    }""", not on)  # fmt: skip
+    }""",
+        not on,
+    )
     page.wait_for_timeout(200)
 
 
@@ -310,7 +322,10 @@ def test_ensembles_rest_where_nobody_sees_them(new_page, tmp_path):
     page.wait_for_function(HELD)
     hide(page)
     assert page.evaluate("held.size - before") > 0
-    every = ("for (const key of this.shown) {\n      const { background }", "for (const key of ['moments']) {\n      const { background }")  # fmt: skip
+    every = (
+        "for (const key of this.shown) {\n      const { background }",
+        "for (const key of ['moments']) {\n      const { background }",
+    )
     page = begun(new_page, file, planted(many, every))
     hide(page)
     page.wait_for_function(GROWS, arg=page.evaluate("asked"))

@@ -204,8 +204,14 @@ def own(tmp_path_factory):
 
 
 FORMULAS = (
-    "friction", "friction2", "sd", "-2000*sd^2", "log(friction2/friction)/7 - sqrt(variance2)", "1/(1 - step_size/2)", "1/(1 + variance2)^2",
-)  # fmt: skip
+    "friction",
+    "friction2",
+    "sd",
+    "-2000*sd^2",
+    "log(friction2/friction)/7 - sqrt(variance2)",
+    "1/(1 - step_size/2)",
+    "1/(1 + variance2)^2",
+)
 KNOBS = ("sampler-0-friction", "sampler-1-friction", "gradient-1-variance", "target-sd")
 
 

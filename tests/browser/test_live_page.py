@@ -323,12 +323,24 @@ def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
 @pytest.mark.parametrize(
     ("fragment", "named"),
     [
-        ("#seed=-1", "seed"), ("#seed=1e99", "seed"), ("#n_chains=100000000", "n_chains"), ("#views=nothing", "views"), ("#axis=__proto__", "axis"),
-        ("#views=constructor", "views"), ("#start=1,2,3", "start"), ("#start=1e300,0", "start"), ("#lane0=%7B", "lane0"),
-        ('#lane0={"kind":"constructor"}', "sampler"), ("#momentum=%00", "momentum"), ("#target=[%E2%80%A8", "target"), ("#lane0=null", "lane0"),
-        ('#lane0={"sampler":{"step_size":1e9}}', "step_size"), ('#lane0={"sampler":{"__proto__":1,"x":2}}', "x"), ("#speed=0.5", "speed"),
+        ("#seed=-1", "seed"),
+        ("#seed=1e99", "seed"),
+        ("#n_chains=100000000", "n_chains"),
+        ("#views=nothing", "views"),
+        ("#axis=__proto__", "axis"),
+        ("#views=constructor", "views"),
+        ("#start=1,2,3", "start"),
+        ("#start=1e300,0", "start"),
+        ("#lane0=%7B", "lane0"),
+        ('#lane0={"kind":"constructor"}', "sampler"),
+        ("#momentum=%00", "momentum"),
+        ("#target=[%E2%80%A8", "target"),
+        ("#lane0=null", "lane0"),
+        ('#lane0={"sampler":{"step_size":1e9}}', "step_size"),
+        ('#lane0={"sampler":{"__proto__":1,"x":2}}', "x"),
+        ("#speed=0.5", "speed"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_link_is_one_sentence(opened, fragment, named):
     """Values that this file cannot have are named, and the page runs as it would without them."""
     _, text = made()
@@ -412,8 +424,9 @@ def test_the_formulas_of_a_step_fit_a_telephone(opened, monkeypatch, most):
     }
     lanes = "".join(
         f"<section class='lane lane-0'><div class='equations' id='{key}'>{formula}</div></section>"
-        for key, listed in formulas.items() for _, formula in listed
-    )  # fmt: skip
+        for key, listed in formulas.items()
+        for _, formula in listed
+    )
     page = opened(f"<!doctype html><meta charset='utf-8'><style>{style}</style><main>{lanes}</main>", size=(390, 844))
     wide = page.evaluate(
         "[...document.querySelectorAll('.equations')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.id)"

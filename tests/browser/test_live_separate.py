@@ -88,12 +88,16 @@ def test_claims_on_separate_runs_are_those_of_the_lab(browser_page, name):
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("bias-variance 2", ("(run.seed + i)", "(run.seed + i + 1)")), ("bias-variance 2", ("=== component - 1", "=== component % 2")),
-        ("bias-variance 2", ("run.steps < steps", "run.steps < steps - 1")), ("bias-variance 2", ("found[k].push", "found[lanes.length - 1 - k].push")),
-        ("bias-variance 2", ("fill(start)", "fill(2 * start)")), ("scan 3", ("spawned(seed, c)", "spawned(seed, c + 1)")),
-        ("scan 3", ("values.local + values.overall", "values.overall + values.local")), ("scan 3", ("sd ** 2", "2 * sd")),
+        ("bias-variance 2", ("(run.seed + i)", "(run.seed + i + 1)")),
+        ("bias-variance 2", ("=== component - 1", "=== component % 2")),
+        ("bias-variance 2", ("run.steps < steps", "run.steps < steps - 1")),
+        ("bias-variance 2", ("found[k].push", "found[lanes.length - 1 - k].push")),
+        ("bias-variance 2", ("fill(start)", "fill(2 * start)")),
+        ("scan 3", ("spawned(seed, c)", "spawned(seed, c + 1)")),
+        ("scan 3", ("values.local + values.overall", "values.overall + values.local")),
+        ("scan 3", ("sd ** 2", "2 * sd")),
     ],
-)  # fmt: skip
+)
 def test_another_run_is_seen(browser_page, name, fault):
     """Planted faults: other seeds, another component, a step less, the other lane, another start, other costs, another
     variance.

@@ -135,9 +135,10 @@ def test_the_sweeps_that_a_page_leaves_out():
         ("order 3", "sweeps.js", ("(point.run.seed + i)", "(point.run.seed + i + 1)")),
         ("step-size 2", "sweeps.js", ("target, seed:", "target, burn_in: 0, seed:")),
         ("order 3", "followed.js", ("steps + this.every -", "steps + 1 + this.every -")),
-        ("order 3", "sweeps.js", ("at[i] * log[i])", "at[i])")), ("order 3", "sweeps.js", ("? Math.abs :", "? (y) => 2 * y :")),
+        ("order 3", "sweeps.js", ("at[i] * log[i])", "at[i])")),
+        ("order 3", "sweeps.js", ("? Math.abs :", "? (y) => 2 * y :")),
     ],
-)  # fmt: skip
+)
 def test_another_sweep_is_seen(browser_page, name, source, fault):
     """Planted faults: other seeds, no burn-in, other snapshots, another slope, another figure."""
 
@@ -152,13 +153,16 @@ def test_another_sweep_is_seen(browser_page, name, source, fault):
 RANDOM = np.random.default_rng(1)
 ROWS = [
     (lane, {"a": a, "b": b}, [(x, 0.1 * x) for x in RANDOM.random(2) + 0.5])
-    for lane in (1, 2) for a in (1.0, 2.0, 4.0) for b in (5, 10)
-]  # fmt: skip
+    for lane in (1, 2)
+    for a in (1.0, 2.0, 4.0)
+    for b in (5, 10)
+]
 
 
 @pytest.mark.parametrize(
-    ("reduction", "where"), [("at", {"a": 2.0, "b": 10}), ("best", {}), ("best", {"a": 4.0}), ("best_at", {"b": 5}), ("slope", {"b": 10})],
-)  # fmt: skip
+    ("reduction", "where"),
+    [("at", {"a": 2.0, "b": 10}), ("best", {}), ("best", {"a": 4.0}), ("best_at", {"b": 5}), ("slope", {"b": 10})],
+)
 @pytest.mark.parametrize("errors", [True, False])
 def test_a_sweep_becomes_the_same_number(browser_page, reduction, where, errors):
     """Each way from rows to a number; a planted fault, the other lane, is seen."""

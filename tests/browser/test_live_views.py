@@ -66,10 +66,14 @@ class Python:
         self.views = {key: VIEWS[key](scene) for key in keys}
         self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
         self.sources = {
-            key: {name: [list(feed.model.data[c]) for c in feed.columns] if feed.operation != "range" else [[feed.model.start, feed.model.end]]
-                  for name, feed in view.feeds.items()}
+            key: {
+                name: [list(feed.model.data[c]) for c in feed.columns]
+                if feed.operation != "range"
+                else [[feed.model.start, feed.model.end]]
+                for name, feed in view.feeds.items()
+            }
             for key, view in self.views.items()
-        }  # fmt: skip
+        }
         self.captions = {}
         self.go(0)
 
@@ -174,12 +178,24 @@ OTHER = ("this.scene = { coordinate,", "this.scene = { coordinate: 1,")
 @pytest.mark.parametrize(
     ("name", "fault", "wrong"),
     [
-        ("quartic", SHIFTED, {"marginal"}), ("quartic", TRUTH, {"ks"}), ("circle", SHIFTED, {"circle", "marginal"}), ("torus", SHIFTED, {"torus"}), ("simplex", SHIFTED, {"components"}),
-        ("quartic", FIRST, {"state", "phase", "trace", "marginal"}), ("well", FIRST, {"energy"}), ("circle", FIRST, {"circle", "thermostat", "temperature"}),
-        ("torus", FIRST, {"torus"}), ("globe", FIRST, {"globe"}), ("frames", FIRST, {"frames"}), ("simplex", FIRST, {"components", "bought"}), ("data", FIRST, {"fit"}),
-        ("globe", TURNED, {"globe"}), ("frames", TURNED, {"frames"}), ("quartic", OTHER, {"marginal", "phase", "trace"}),
+        ("quartic", SHIFTED, {"marginal"}),
+        ("quartic", TRUTH, {"ks"}),
+        ("circle", SHIFTED, {"circle", "marginal"}),
+        ("torus", SHIFTED, {"torus"}),
+        ("simplex", SHIFTED, {"components"}),
+        ("quartic", FIRST, {"state", "phase", "trace", "marginal"}),
+        ("well", FIRST, {"energy"}),
+        ("circle", FIRST, {"circle", "thermostat", "temperature"}),
+        ("torus", FIRST, {"torus"}),
+        ("globe", FIRST, {"globe"}),
+        ("frames", FIRST, {"frames"}),
+        ("simplex", FIRST, {"components", "bought"}),
+        ("data", FIRST, {"fit"}),
+        ("globe", TURNED, {"globe"}),
+        ("frames", TURNED, {"frames"}),
+        ("quartic", OTHER, {"marginal", "phase", "trace"}),
     ],
-)  # fmt: skip
+)
 def test_another_picture_is_seen(opened, name, fault, wrong):
     """Planted faults: a histogram shifted by a bar, another column's CDF, one lane for both, other coordinates."""
     experiment, text = made(name)
@@ -222,7 +238,16 @@ def test_curves_are_the_targets(opened, key):
     assert not np.allclose(shown[::-1], expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("target", "sampler"), [("von_mises", "sggmc"), ("mises_posterior", "sggmc"), ("fisher", "sggmc"), ("matrix_langevin", "sggmc"), ("double_well", "sgld")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "sampler"),
+    [
+        ("von_mises", "sggmc"),
+        ("mises_posterior", "sggmc"),
+        ("fisher", "sggmc"),
+        ("matrix_langevin", "sggmc"),
+        ("double_well", "sgld"),
+    ],
+)
 def test_a_click_starts_where_python_starts(opened, target, sampler):
     """At some points of the figure, and beside it; a planted fault, the point's mirror image, is seen."""
     experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": sampler}]})
@@ -240,7 +265,13 @@ def test_a_click_starts_where_python_starts(opened, target, sampler):
     for at in ([0.1, 0.15], [-0.2, 0.3], [40.0, 50.0]):
         shown = in_page(page, "live/starts.js", call, tap, at, before.tolist())
         near = 1 - at[0] ** 2 - at[1] ** 2
-        point = at if not around else np.array([*at, np.sqrt(near)]) @ turned(np.eye(3), tap["turn"], tap["tilt"]).T if near >= 0 else []  # fmt: skip
+        point = (
+            at
+            if not around
+            else np.array([*at, np.sqrt(near)]) @ turned(np.eye(3), tap["turn"], tap["tilt"]).T
+            if near >= 0
+            else []
+        )
         expected = view.start_at(point, before)
         if expected is None:
             assert shown is None

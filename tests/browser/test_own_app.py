@@ -13,7 +13,9 @@ TRIAL = "\n".join(["dose,y", *(f"{k / 10},{int(k % 7 > 6 - k // 5)}" for k in ra
 
 
 def bring(lab, name, text):
-    lab.page.locator("input[type=file]").first.set_input_files({"name": name, "mimeType": "text/csv", "buffer": text.encode()})  # fmt: skip
+    lab.page.locator("input[type=file]").first.set_input_files(
+        {"name": name, "mimeType": "text/csv", "buffer": text.encode()}
+    )
 
 
 def typed(lab, label, formula):

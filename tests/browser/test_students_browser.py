@@ -135,7 +135,9 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
         assert student.button("Enter my sampler").count() == 0
     # A model of data is a recording.
     a.button("Follow the teacher").click()
-    teacher.page.evaluate("location.search = `?target=network&lane=network_gibbs&room=${new URLSearchParams(location.search).get('room')}`")  # fmt: skip
+    teacher.page.evaluate(
+        "location.search = `?target=network&lane=network_gibbs&room=${new URLSearchParams(location.search).get('room')}`"
+    )
     a.live.get_by_text("A recording of the first").wait_for()
     a.live.locator(".bk-Figure").first.wait_for()
     check_width(a.page)

@@ -116,10 +116,12 @@ def faults(page, views):
     drawn = {view.key for view in views if any(axis.visible for axis in view.figure.select({"type": Axis}))}
     assert {key for key, *_ in found} == drawn
     return [
-        (key, labels) for key, _, labels in found
-        if any(a == b for a, b in pairwise(labels)) or any(one.strip("-−0.") == "" and one[0] in "-−" for one in labels)
+        (key, labels)
+        for key, _, labels in found
+        if any(a == b for a, b in pairwise(labels))
+        or any(one.strip("-−0.") == "" and one[0] in "-−" for one in labels)
         or len({any(c in "⁰¹²³⁴⁵⁶⁷⁸⁹" for c in one) for one in labels}) > 1
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("axis", ["steps", "seconds"])

@@ -69,7 +69,13 @@ OFFERED = list(triples())
 # The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics. Where the law is
 # known less well than 1e5 draws would have it, nothing can be said of a sampler; its draws are compared one by one.
 # So are particles, which have no law by themselves.
-TRIPLES = list(in_turn((s, t, g) for s, t, g in OFFERED if TARGETS[t].exact_law and not SAMPLERS[s].interacting and (s == "exact" or TARGETS[t].support != MANIFOLD)))  # fmt: skip
+TRIPLES = list(
+    in_turn(
+        (s, t, g)
+        for s, t, g in OFFERED
+        if TARGETS[t].exact_law and not SAMPLERS[s].interacting and (s == "exact" or TARGETS[t].support != MANIFOLD)
+    )
+)
 
 
 def missing(cls):
@@ -109,9 +115,17 @@ def riemannian(dim):
     thetas = ["theta"] if dim == 1 else ["theta1", "theta2"]
     metric = [f"(1 + tanh({name})^2/2)" for name in thetas]
     if dim == 1:
-        return {"layout": "theta_r", "diffusion_entries": ("0", "0", f"{metric[0]}^2"), "curl_entries": (f"-{metric[0]}",)}  # fmt: skip
+        return {
+            "layout": "theta_r",
+            "diffusion_entries": ("0", "0", f"{metric[0]}^2"),
+            "curl_entries": (f"-{metric[0]}",),
+        }
     diffusion = ("0", "0", "0", "0", "0", "0", "0", f"{metric[0]}^2", "0", f"{metric[1]}^2")
-    return {"layout": "theta_r", "diffusion_entries": diffusion, "curl_entries": ("0", f"-{metric[0]}", "0", "0", f"-{metric[1]}", "0")}  # fmt: skip
+    return {
+        "layout": "theta_r",
+        "diffusion_entries": diffusion,
+        "curl_entries": ("0", f"-{metric[0]}", "0", "0", f"-{metric[1]}", "0"),
+    }
 
 
 def reference_draws(run, n):
@@ -224,7 +238,17 @@ def check_formula(s, t, g, params, gradient_params):
     fault, the same chain with a step size larger by one part in a hundred thousand, must not.
     """
     few = FEW_DATA.get(t) if g.startswith("minibatch") or not TARGETS[t].exact_law else None
-    spec = RunSpec.of(t, s, g, target_params=few, sampler_params=params, gradient_params=gradient_params, n_chains=2, n_steps=N_COMPARED, seed=17)  # fmt: skip
+    spec = RunSpec.of(
+        t,
+        s,
+        g,
+        target_params=few,
+        sampler_params=params,
+        gradient_params=gradient_params,
+        n_chains=2,
+        n_steps=N_COMPARED,
+        seed=17,
+    )
     run = engine.Run(spec, keep_draws=True)
     expected, steps = reference_steps(run, N_COMPARED)
     run.advance(1)
@@ -389,7 +413,9 @@ def triple_verdicts(spec, sampler=None, steps=None):
     for moment in target.moments:
         g = moment.function(at_exact)
         allowance = 1.3 * abs(bias(g))
-        verdicts.append(mean_verdict(moment.name, moment.function(values), moment.exact, FALSE_ALARM, n_tests, allowance))  # fmt: skip
+        verdicts.append(
+            mean_verdict(moment.name, moment.function(values), moment.exact, FALSE_ALARM, n_tests, allowance)
+        )
     for k in target.ks_columns:
         column = target.columns[k]
         cdf = fast_cdf(column)
@@ -411,7 +437,17 @@ def triple_spec(s, t, g, params=None):
     if s == "recipe" and target.support == "positive":
         step["diffusion_entries"] = ("theta",)
     chains = min(N_CHAINS, MOST_DATA // len(target.data())) if gradient else N_CHAINS
-    return RunSpec.of(t, s, g, target_params=params, sampler_params=step, gradient_params=gradient, n_chains=chains, n_steps=1, seed=31)  # fmt: skip
+    return RunSpec.of(
+        t,
+        s,
+        g,
+        target_params=params,
+        sampler_params=step,
+        gradient_params=gradient,
+        n_chains=chains,
+        n_steps=1,
+        seed=31,
+    )
 
 
 def check_invariance(s, t, g):

@@ -373,7 +373,12 @@ def moments_to_test(case: Case) -> list[Moment]:
 def number_of_tests() -> int:
     # Inexact answers are not tested: to count its columns each process would find its law.
     exact = [case for case in CASES if make(case).exact_law]
-    others = sum(len(checked(range(n))) for case in CASES if not make(case).exact_law for n in (make(case).dim, 2 * make(case).dim))  # fmt: skip
+    others = sum(
+        len(checked(range(n)))
+        for case in CASES
+        if not make(case).exact_law
+        for n in (make(case).dim, 2 * make(case).dim)
+    )
     return others + sum(len(columns_to_test(make(case))) + len(moments_to_test(case)) for case in exact)
 
 

@@ -115,8 +115,9 @@ def check_scene(name, dark, classes):
     target, samplers, n_chains, target_params = SCENES[name]
     made = records(target, samplers, n_chains, target_params)
     axis = "gradients" if dark else "steps"
-    scene = scene_of(made, coordinate=len(made[0].run.target.columns[: made[0].run.target.n_values]) - 1, dark=dark,
-                     axis=axis)  # fmt: skip
+    scene = scene_of(
+        made, coordinate=len(made[0].run.target.columns[: made[0].run.target.n_values]) - 1, dark=dark, axis=axis
+    )
     views = [cls(scene) for cls in fitting(made) if cls in classes]
     for steps in (0, 1, 2, 500, 3000 if n_chains < 100 else 10):
         for record in made:

@@ -64,9 +64,15 @@ def _normal(mean: Array, sigma: Array | float, grid: Array) -> Array:
 
 
 def splitting_law(
-    slope: Slope, eps: float, friction: float, *, thermostat: bool = False, euler: bool = False, fault: str = "",
+    slope: Slope,
+    eps: float,
+    friction: float,
+    *,
+    thermostat: bool = False,
+    euler: bool = False,
+    fault: str = "",
     n_angles: int = 48,
-) -> Law:  # fmt: skip
+) -> Law:
     """Of SGGMC or, with ``thermostat``, gSGNHT: ABOBA, or explicit Euler along geodesics.
 
     ``fault`` leaves out a half step of ABOBA, whose other half is then a whole one: ``A`` the flow after the kick,

@@ -80,7 +80,10 @@ def redis(folder: Path) -> Iterator["RedisServer"]:
 def configuration(front: int, ports: Sequence[int]) -> str:
     """The configuration that comes with the lab, with other ports."""
     text = (browser.ROOT / "assets" / "nginx.conf").read_text(encoding="utf-8")
-    for old, new in [("listen 80;", f"listen 127.0.0.1:{front};"), *zip(("127.0.0.1:5101;", "127.0.0.1:5102;"), (f"127.0.0.1:{one};" for one in ports), strict=True)]:  # fmt: skip
+    for old, new in [
+        ("listen 80;", f"listen 127.0.0.1:{front};"),
+        *zip(("127.0.0.1:5101;", "127.0.0.1:5102;"), (f"127.0.0.1:{one};" for one in ports), strict=True),
+    ]:
         assert text.count(old) == 1
         text = text.replace(old, new)
     return text
@@ -136,8 +139,12 @@ class Hall:
         found: dict[int, str] = {}
         for number in range(64):
             urlopen(
-                Request(f"http://127.0.0.1:{self.port}/static/js/bokeh.min.js", method="HEAD", headers={"Cookie": f"{COOKIE}={number:032x}"})
-            ).close()  # fmt: skip
+                Request(
+                    f"http://127.0.0.1:{self.port}/static/js/bokeh.min.js",
+                    method="HEAD",
+                    headers={"Cookie": f"{COOKIE}={number:032x}"},
+                )
+            ).close()
             # nginx writes its line when the answer is out.
             value, end = f"{number:032x}", time.monotonic() + 10
             while not (lines := [one for one, had, *_ in self.asked() if had == value]):

@@ -31,9 +31,11 @@ def run(attack):
 async def get(server, path="/app", **headers):
     """The answer to a request, whatever its status."""
     request = HTTPRequest(
-        f"http://127.0.0.1:{server.port}{quote(path, safe='/?=&:;.()*,%')}", headers=headers, request_timeout=240,
+        f"http://127.0.0.1:{server.port}{quote(path, safe='/?=&:;.()*,%')}",
+        headers=headers,
+        request_timeout=240,
         follow_redirects=False,
-    )  # fmt: skip
+    )
     return await AsyncHTTPClient().fetch(request, raise_error=False)
 
 

@@ -60,9 +60,15 @@ def critical(false_alarm: float, n_tests: int = 1, freedom: float = np.inf) -> f
 
 
 def z_verdict(
-    name: str, measured: float, expected: float, error: float, false_alarm: float = 1e-4, n_tests: int = 1,
-    allowance: float = 0.0, freedom: float = np.inf,
-) -> Verdict:  # fmt: skip
+    name: str,
+    measured: float,
+    expected: float,
+    error: float,
+    false_alarm: float = 1e-4,
+    n_tests: int = 1,
+    allowance: float = 0.0,
+    freedom: float = np.inf,
+) -> Verdict:
     """|measured − expected|, less an allowance for a known bias, in units of its standard error."""
     z = max(abs(measured - expected) - allowance, 0.0) / max(error, 1e-300)
     return Verdict(name, measured, expected, error, allowance, z, critical(false_alarm, n_tests, freedom))
@@ -85,16 +91,25 @@ def batch_mean_and_error(values: Array, n_batches: int = 32) -> tuple[float, flo
 
 
 def mean_verdict(
-    name: str, values: Array, expected: float, false_alarm: float = 1e-4, n_tests: int = 1, allowance: float = 0.0,
-) -> Verdict:  # fmt: skip
+    name: str,
+    values: Array,
+    expected: float,
+    false_alarm: float = 1e-4,
+    n_tests: int = 1,
+    allowance: float = 0.0,
+) -> Verdict:
     """Whether ``values`` (chains, draws) have the expected mean; the error is that across chains."""
     mean, error = mean_and_error(values)
     return z_verdict(name, mean, expected, error, false_alarm, n_tests, allowance, len(values) - 1)
 
 
 def ks_verdict(
-    name: str, uniforms: Array, false_alarm: float = 1e-4, n_tests: int = 1, allowance: Array | float = 0.0,
-) -> Verdict:  # fmt: skip
+    name: str,
+    uniforms: Array,
+    false_alarm: float = 1e-4,
+    n_tests: int = 1,
+    allowance: Array | float = 0.0,
+) -> Verdict:
     """Whether ``uniforms`` = F(values) (chains, draws) are uniform: the KS comparison with errors of dependent draws.
 
     At each of 31 levels u the share of draws below it is compared with u. Its error is that across chains, and at

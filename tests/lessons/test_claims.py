@@ -116,7 +116,13 @@ NO_STANDARD_ERROR = "The run is too short for a standard error."
         (Goal(equals=-2.0, relative=0.25), NEAR, "-2", 0.5, "It is 3 away from -2; the tolerance is 0.5."),
         (Goal(equals=0.0, relative=0.25, tolerance=1.0), NEAR, "0", 1.0, ""),
         (Goal(exact=True, errors=2), NEAR, "1.25", 0.2, "It is 0.25 away from 1.25; the tolerance is 0.2."),
-        (Goal(exact=True, errors=2), Estimate(1.0, 0.1), "exact", 0.2, "The target's value of this number is not known; give the number instead of “exact”."),
+        (
+            Goal(exact=True, errors=2),
+            Estimate(1.0, 0.1),
+            "exact",
+            0.2,
+            "The target's value of this number is not known; give the number instead of “exact”.",
+        ),
         (Goal(equals=1.0, errors=2, tolerance=0.5), NO_ERROR, "1", 0.5, NO_STANDARD_ERROR),
         (Goal(equals=1.0, errors=0), NEAR, "1", 0.0, ""),
         (Goal(above=1.0), NEAR, "above 1", None, "It is not above 1."),
@@ -131,7 +137,7 @@ NO_STANDARD_ERROR = "The run is too short for a standard error."
         (Goal(equals=0.0, tolerance=1.0, above=-0.5), Estimate(-1.0, 0.1), "0", 1.0, "It is not above -0.5."),
         (Goal(equals=0.0, errors=20, above=1.0), Estimate(1.0, 0.1), "0", 2.0, "It is not above 1."),
     ],
-)  # fmt: skip
+)
 def test_what_a_result_says(goal, found, expected, allowed, reason):
     result = judge(claim(goal), goal, [found], full=False)
     assert (result.expected, result.reason, result.passed) == (expected, reason, not reason)

@@ -25,7 +25,7 @@ def test_a_step_is_looked_at_after_its_answer_until_its_quick_run_is_over():
 @pytest.mark.parametrize(
     ("readout", "steps"),
     [("step 12,345 · 3k steps/s", 12_345), ("paused at step 7", 7), ("burn-in 87 of 400", 87), ("starting", 0)],
-)  # fmt: skip
+)
 def test_how_far_a_page_is(readout, steps):
     assert contact.how_far(readout) == steps
 

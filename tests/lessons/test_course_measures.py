@@ -54,7 +54,9 @@ def test_the_cost_counts_the_data():
     tau, plain = MEASURES["tau"]().of(got), lane("gaussian", "sgld", sampler_params={"step_size": 0.3})
     cost = MEASURES["cost"](per_datum=2.0, per_step=3.0).of(got)
     assert (cost.value, cost.error) == (pytest.approx(17 * tau.value), pytest.approx(17 * tau.error))
-    assert MEASURES["cost"](per_datum=2.0, per_step=3.0).of(plain).value == pytest.approx(5 * MEASURES["tau"]().of(plain).value)  # fmt: skip
+    assert MEASURES["cost"](per_datum=2.0, per_step=3.0).of(plain).value == pytest.approx(
+        5 * MEASURES["tau"]().of(plain).value
+    )
 
 
 def test_the_scan_has_its_known_time():

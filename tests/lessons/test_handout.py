@@ -185,8 +185,12 @@ def test_a_sweep_of_two_axes_has_a_slider(lesson, outcomes):
     for key, overlay in made.items():
         here = "batch_size" if drawn_axis == "sampler.step_size" else "step_size"
         for lane, points in enumerate(list(overlay.values())[2::3], 1):
-            wanted = [(dict(row.point.values)[drawn_axis], row.seeds[0].value) for row in table.rows
-                      if row.point.lane == lane and any(name.endswith(here) and value == key for name, value in row.point.values)]  # fmt: skip
+            wanted = [
+                (dict(row.point.values)[drawn_axis], row.seeds[0].value)
+                for row in table.rows
+                if row.point.lane == lane
+                and any(name.endswith(here) and value == key for name, value in row.point.values)
+            ]
             assert sorted(wanted) == [*zip(*points.columns().values(), strict=True)]
 
 
@@ -254,8 +258,12 @@ def test_a_figure_of_a_trace_is_bounded_and_refused_in_a_sentence():
     traces = [run(RunSpec.of("gaussian", "exact", n_steps=50, seed=seed)) for seed in (1, 2)]
     for kind in ("marginal", "trace", "autocorrelation"):
         assert len(figure(traces, kind, names=["a", "b"])) >= 2
-    for arguments, message in (((traces[0], "art"), "allowed is one of marginal"), ((traces * 4,), "allowed are 1 to 6"),
-                               ((traces[0], "joint"), "no such figure"), ((traces[0], "scores"), "no such figure")):  # fmt: skip
+    for arguments, message in (
+        ((traces[0], "art"), "allowed is one of marginal"),
+        ((traces * 4,), "allowed are 1 to 6"),
+        ((traces[0], "joint"), "no such figure"),
+        ((traces[0], "scores"), "no such figure"),
+    ):
         with pytest.raises(SpecError, match=message):
             figure(*arguments)
 
@@ -293,9 +301,21 @@ def test_the_text_of_a_formula_is_text(text):
 
 
 MARKED = [
-    "[x](javascript:alert(1))", "[x](data:text/html,a)", "[x](//evil.example)", "[x](/etc/passwd)", "[a\\]b]: /etc/x\n\n[a\\]b]", "[a\\]b]: data:image/png;base64,a\n\n[a\\]b]",
-    "[x](<vbscript:a>)", "![x](a.svg)", "<svg onload=1>", "&#60;b>[x](ftp://a)", "[x](&#106;avascript:a)", "[x]\n\n[x]: javascript:a", "<javascript:a>", "[x](\tjavascript:a)",
-]  # fmt: skip
+    "[x](javascript:alert(1))",
+    "[x](data:text/html,a)",
+    "[x](//evil.example)",
+    "[x](/etc/passwd)",
+    "[a\\]b]: /etc/x\n\n[a\\]b]",
+    "[a\\]b]: data:image/png;base64,a\n\n[a\\]b]",
+    "[x](<vbscript:a>)",
+    "![x](a.svg)",
+    "<svg onload=1>",
+    "&#60;b>[x](ftp://a)",
+    "[x](&#106;avascript:a)",
+    "[x]\n\n[x]: javascript:a",
+    "<javascript:a>",
+    "[x](\tjavascript:a)",
+]
 
 
 @pytest.mark.parametrize("text", MARKED)

@@ -156,14 +156,22 @@ def test_all_fields_are_read(tmp_path):
     assert first.title == "First $$x$$"
     assert "## no heading" in first.text
     assert first.line == 8
-    assert first.spec == Experiment.from_dict({
-        "target": {"key": "correlated_gaussian", "params": {"rho": 0.5}},
-        "lanes": [
-            {"sampler": {"key": "sgld", "params": {"step_size": 0.05}}, "gradient": "full"},
-            {"sampler": {"key": "sghmc", "params": {"friction": 2}}, "gradient": {"key": "gaussian", "params": {"variance": 3}}},
-        ],
-        "seed": 9, "n_chains": 16, "n_steps": 500, "burn_in": 10,
-    })  # fmt: skip
+    assert first.spec == Experiment.from_dict(
+        {
+            "target": {"key": "correlated_gaussian", "params": {"rho": 0.5}},
+            "lanes": [
+                {"sampler": {"key": "sgld", "params": {"step_size": 0.05}}, "gradient": "full"},
+                {
+                    "sampler": {"key": "sghmc", "params": {"friction": 2}},
+                    "gradient": {"key": "gaussian", "params": {"variance": 3}},
+                },
+            ],
+            "seed": 9,
+            "n_chains": 16,
+            "n_steps": 500,
+            "burn_in": 10,
+        }
+    )
     assert first.quick_spec == replace(first.spec, n_steps=100)
     assert (first.seeds, first.quick_seeds) == (3, 2)
     assert first.views == ("state", "ks")
@@ -199,7 +207,9 @@ def test_all_fields_are_read(tmp_path):
 
 
 def test_a_link_and_a_table_are_the_same_experiment(tmp_path):
-    spec = Experiment.from_dict({"target": "quartic", "lanes": [{"sampler": "sgld"}, {"sampler": "hmc"}], "n_chains": 7, "seed": 3})  # fmt: skip
+    spec = Experiment.from_dict(
+        {"target": "quartic", "lanes": [{"sampler": "sgld"}, {"sampler": "hmc"}], "n_chains": 7, "seed": 3}
+    )
     text = f'+++\ntitle = "x"\nminutes = 1\n+++\n## a\n```toml\nexperiment = "{spec.to_query()}&n_steps=123"\n```\n'
     (step,) = read(lesson_file(tmp_path, text)).steps
     assert step.spec == replace(spec, n_steps=123)
@@ -386,9 +396,14 @@ def test_broken_files_stop_no_others(tmp_path, monkeypatch):
     library = load_all()
     assert list(library.lessons) == [*LIBRARY.lessons, "good", "needy"]
     assert len(library.problems) == 6, library.problems
-    for told in ("01-broken.md:3: it is not TOML", "03-langevin.md:1: there is another lesson called langevin",
-                 "05-latin.md:76: it is not a text file in UTF-8", "06-folder.md:1: it cannot be read",
-                 "none: there is no such folder", "04-needy.md:1: it needs the lesson nowhere"):  # fmt: skip
+    for told in (
+        "01-broken.md:3: it is not TOML",
+        "03-langevin.md:1: there is another lesson called langevin",
+        "05-latin.md:76: it is not a text file in UTF-8",
+        "06-folder.md:1: it cannot be read",
+        "none: there is no such folder",
+        "04-needy.md:1: it needs the lesson nowhere",
+    ):
         assert any(told in problem for problem in library.problems), (told, library.problems)
     monkeypatch.delenv(VARIABLE)
     assert list(load_all([tmp_path]).lessons) == list(library.lessons)
@@ -417,17 +432,44 @@ def test_lines_of_values():
     rows = ["a = 1", '[b]', 'c = """', "[x]", 'd = 1', '"""', "e.f = [", "  { g = 1 },", "]", "[[h]]", "i = 1", "[h.j]", "k = 2", "[[h]]", "i = 2"]  # fmt: skip
     document = parse("+++\n" + "\n".join(rows) + "\n+++\n## x\ny\n", "f")
     place = document.front.place
-    wanted = {("a",): 2, ("b",): 3, ("b", "c"): 4, ("b", "e", "f"): 8, ("b", "e", "f", 0, "g"): 8, ("h", 0, "i"): 12,
-              ("h", 0, "j", "k"): 14, ("h", 1): 15, ("h", 1, "i"): 16, ("nowhere",): 2}  # fmt: skip
+    wanted = {
+        ("a",): 2,
+        ("b",): 3,
+        ("b", "c"): 4,
+        ("b", "e", "f"): 8,
+        ("b", "e", "f", 0, "g"): 8,
+        ("h", 0, "i"): 12,
+        ("h", 0, "j", "k"): 14,
+        ("h", 1): 15,
+        ("h", 1, "i"): 16,
+        ("nowhere",): 2,
+    }
     assert {path: place.line(path) for path in wanted} == wanted
 
 
 # --- measures --------------------------------------------------------------------------------------------------------
 
 
-def lane(key, sampler="exact", gradient="", *, needs=(), sampler_params=None, gradient_params=None, target_params=None, **settings):  # fmt: skip
-    spec = RunSpec.of(key, sampler, gradient, sampler_params=sampler_params, gradient_params=gradient_params,
-                      target_params=target_params, **{"n_chains": 16, "n_steps": 4000, **settings})  # fmt: skip
+def lane(
+    key,
+    sampler="exact",
+    gradient="",
+    *,
+    needs=(),
+    sampler_params=None,
+    gradient_params=None,
+    target_params=None,
+    **settings,
+):
+    spec = RunSpec.of(
+        key,
+        sampler,
+        gradient,
+        sampler_params=sampler_params,
+        gradient_params=gradient_params,
+        target_params=target_params,
+        **{"n_chains": 16, "n_steps": 4000, **settings},
+    )
     return evidence(spec, {DRAWS, *needs})
 
 
@@ -460,14 +502,22 @@ def test_measures_are_those_of_the_draws():
     edges = 2e-3
     assert of("probability", got, low=0.5, high=1.5).value == pytest.approx(((x > 0.5) & (x < 1.5)).mean(), abs=edges)
     assert of("quantile", got, p=0.9).value == pytest.approx(np.quantile(x, 0.9), abs=2 * edges)
-    assert of("expectation", got, number=3).value == pytest.approx(got.trace.target.moments[2].function(x[..., None]).mean(), **near)  # fmt: skip
+    assert of("expectation", got, number=3).value == pytest.approx(
+        got.trace.target.moments[2].function(x[..., None]).mean(), **near
+    )
 
 
 def test_measures_know_the_exact_values():
     """Fails where what a measure calls exact is not what draws of the exact law give (false alarms: 1e-3 in all).
 
     Planted fault: draws of another law."""
-    cases = [("mean", {}), ("variance", {}), ("power", {"order": 2}), ("probability", {"low": -0.5, "high": 0.7}), ("expectation", {"number": 3})]  # fmt: skip
+    cases = [
+        ("mean", {}),
+        ("variance", {}),
+        ("power", {"order": 2}),
+        ("probability", {"low": -0.5, "high": 0.7}),
+        ("expectation", {"number": 3}),
+    ]
     limit = critical(1e-3, len(cases), 63)
     right = lane("double_well", n_chains=64)
     wrong = lane("double_well", "sgld", n_chains=64, sampler_params={"step_size": 0.06}, burn_in=100)
@@ -491,7 +541,10 @@ def test_errors_are_the_spread_of_the_estimates():
     independent draws."""
     from scipy import stats
 
-    runs = [lane("gaussian", "sgld", sampler_params={"step_size": 0.1}, n_steps=3000, burn_in=100, seed=s) for s in range(60)]  # fmt: skip
+    runs = [
+        lane("gaussian", "sgld", sampler_params={"step_size": 0.1}, n_steps=3000, burn_in=100, seed=s)
+        for s in range(60)
+    ]
     low, high = stats.f.ppf([0.01 / 8, 1 - 0.01 / 8], 59, 60 * 15)
     for key, params in (("mean", {}), ("variance", {}), ("power", {"order": 4}), ("probability", {"low": 0.0})):
         found = [of(key, run, **params) for run in runs]
@@ -542,8 +595,16 @@ def test_the_temperature():
     cold = lane(
         "circle_mixture", "sggmc", needs=[MOMENTA], sampler_params={"step_size": 0.01}, n_steps=20_000, n_chains=32
     )
-    hot = lane("circle_mixture", "sggmc", "gaussian", needs=[MOMENTA], sampler_params={"step_size": 0.01},
-               gradient_params={"variance": 400.0}, n_steps=20_000, n_chains=32)  # fmt: skip
+    hot = lane(
+        "circle_mixture",
+        "sggmc",
+        "gaussian",
+        needs=[MOMENTA],
+        sampler_params={"step_size": 0.01},
+        gradient_params={"variance": 400.0},
+        n_steps=20_000,
+        n_chains=32,
+    )
     assert abs(of("temperature", cold).value - 1) < 5 * of("temperature", cold).error + 0.01
     assert abs(of("temperature", hot).value - 1.815) < 5 * of("temperature", hot).error + 0.01
 
@@ -554,10 +615,19 @@ def test_the_ensemble_is_that_of_the_corollary():
     limit = critical(1e-3, 1)
     found = {}
     for replacement in (True, False):
-        got = evidence(RunSpec.of(
-            "sparse_dirichlet", "scir", "minibatch", target_params={"dimension": 2, "observed": (20, 80), "alpha": 0.5},
-            gradient_params={"batch_size": 10, "replacement": replacement}, sampler_params={"step_size": 0.5}, n_chains=10_000, seed=3,
-        ), {OWN_RUN})  # fmt: skip
+        got = evidence(
+            RunSpec.of(
+                "sparse_dirichlet",
+                "scir",
+                "minibatch",
+                target_params={"dimension": 2, "observed": (20, 80), "alpha": 0.5},
+                gradient_params={"batch_size": 10, "replacement": replacement},
+                sampler_params={"step_size": 0.5},
+                n_chains=10_000,
+                seed=3,
+            ),
+            {OWN_RUN},
+        )
         assert got.trace.steps == 0
         found[replacement] = [
             of("ensemble_variance", got, steps=6, start=3.0),
@@ -576,14 +646,28 @@ def test_the_ensemble_has_the_mgf_of_the_theorem():
     limit = critical(1e-3, 4)
     target = {"dimension": 2, "observed": (20, 80), "alpha": 0.5}
     found = {}
-    for s, sampler, gradient in ((-0.1, "cir", {}), (-0.1, "scir", {"batch_size": 10}), (-0.3, "scir", {"batch_size": 10})):  # fmt: skip
-        spec = RunSpec.of("sparse_dirichlet", sampler, "minibatch" if gradient else "", target_params=target, gradient_params=gradient,
-                          sampler_params={"step_size": 0.5}, n_chains=10_000, seed=3)  # fmt: skip
+    for s, sampler, gradient in (
+        (-0.1, "cir", {}),
+        (-0.1, "scir", {"batch_size": 10}),
+        (-0.3, "scir", {"batch_size": 10}),
+    ):
+        spec = RunSpec.of(
+            "sparse_dirichlet",
+            sampler,
+            "minibatch" if gradient else "",
+            target_params=target,
+            gradient_params=gradient,
+            sampler_params={"step_size": 0.5},
+            n_chains=10_000,
+            seed=3,
+        )
         got = found[sampler, s] = of("ensemble_mgf", evidence(spec, {OWN_RUN}), s=s, steps=6, start=3.0)
         assert abs(got.value - got.exact) < limit * got.error
     # By hand: (1 − s(1 − e^{−3}))^{−20.5} e^{3se^{−3}/(1 − s(1 − e^{−3}))} at s = −.1.
     gone = 1 - np.exp(-3)
-    assert abs(found["cir", -0.1].exact - (1 + 0.1 * gone) ** -20.5 * np.exp(-0.3 * np.exp(-3) / (1 + 0.1 * gone))) < 1e-12  # fmt: skip
+    assert (
+        abs(found["cir", -0.1].exact - (1 + 0.1 * gone) ** -20.5 * np.exp(-0.3 * np.exp(-3) / (1 + 0.1 * gone))) < 1e-12
+    )
     assert abs(found["scir", -0.1].value - found["cir", -0.1].exact) > limit * found["scir", -0.1].error
 
 
@@ -611,9 +695,17 @@ def test_a_run_that_blew_up_has_no_number():
     assert measured(MEASURES["diverged"](), lane("double_well")).value == 0
 
 
-@pytest.mark.parametrize(("formula", "shown"), [
-    ("10000", "10,000"), ("1234567", "1,234,567"), ("1000 / 3", "333.3"), ("40", "40"), ("0.000024", "2.4e−05"), ("-2000", "−2,000"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("formula", "shown"),
+    [
+        ("10000", "10,000"),
+        ("1234567", "1,234,567"),
+        ("1000 / 3", "333.3"),
+        ("40", "40"),
+        ("0.000024", "2.4e−05"),
+        ("-2000", "−2,000"),
+    ],
+)
 def test_a_number_that_follows_the_controls(formula, shown):
     """Whole numbers have all their digits, others four."""
     assert number(formula, Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})) == shown
@@ -749,9 +841,13 @@ change.lane2.sampler.throws = 100
 ```
 """
 OLD_NAMES = (
-    ("[experiment]", "[study]"), ("target = ", "model = "), ("lanes = ", "methods = "),
-    ("lane1.sampler.throws", "method1.throws"), ("target.bias", "model.bias"), ("lane2.sampler.throws", "method2.throws"),
-)  # fmt: skip
+    ("[experiment]", "[study]"),
+    ("target = ", "model = "),
+    ("lanes = ", "methods = "),
+    ("lane1.sampler.throws", "method1.throws"),
+    ("target.bias", "model.bias"),
+    ("lane2.sampler.throws", "method2.throws"),
+)
 """How lessons were written before version 2 of the format."""
 
 
@@ -767,8 +863,16 @@ def lengths(spec):
 
 def test_a_step_may_be_on_a_model_of_data(tmp_path, coins):
     first, second = read(lesson_file(tmp_path, COINS)).steps
-    assert first.spec == Experiment.from_dict({"target": {"key": "coin", "params": {"bias": 0.25}}, "seed": 4, "lanes": [
-        {"sampler": {"key": "throwing", "params": {"throws": n}}, "n_steps": steps} for n, steps in ((20, 50), (5, 20))]})  # fmt: skip
+    assert first.spec == Experiment.from_dict(
+        {
+            "target": {"key": "coin", "params": {"bias": 0.25}},
+            "seed": 4,
+            "lanes": [
+                {"sampler": {"key": "throwing", "params": {"throws": n}}, "n_steps": steps}
+                for n, steps in ((20, 50), (5, 20))
+            ],
+        }
+    )
     assert (lengths(first.spec), lengths(first.quick_spec)) == ([50, 20], [30, 30])
     assert second.spec.target.values() == {"bias": 0.5}
     assert [lane.sampler.values()["throws"] for lane in second.spec.lanes] == [20, 100]
@@ -815,11 +919,16 @@ def test_a_lesson_with_the_names_of_before_reads_the_same(tmp_path, coins):
         ("coin(bias", "coins(bias", 13, "there is no such target"),
         ('"coin(bias:0.25)"', '{ key = ["coin"] }', 13, "there is no such target"),
         ("throwing(throws:5)", "catching", 14, "there is no such sampler"),
-        ('measure = "score"', 'measure = "ks"', 22, "of a model there are: mean, variance, tau, rhat, score, data_to_reach"),
+        (
+            'measure = "score"',
+            'measure = "ks"',
+            22,
+            "of a model there are: mean, variance, tau, rhat, score, data_to_reach",
+        ),
         ("above = -0.1", "above = -0.1\nerrors = 2", 24, "a standard error needs"),
         ("change.lane2.sampler.throws = 100", "change.lane4.sampler.throws = 100", 36, "there is no such value"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_of_a_step_on_a_model(tmp_path, coins, old, new, line, message):
     assert old in COINS
     with pytest.raises(LessonError) as caught:
@@ -924,9 +1033,18 @@ def test_a_text_is_searched_only_where_it_has_a_length_that_is_allowed(tmp_path,
     assert max(searched) <= document.MAX_PROSE
 
 
-@pytest.mark.parametrize(("row", "title"), [
-    ("## One", "One"), ("##  One ##  ", "One"), ("##\tOne#", "One"), ("## ", ""), ("### One", None), ("##One", None), (" ## One", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "title"),
+    [
+        ("## One", "One"),
+        ("##  One ##  ", "One"),
+        ("##\tOne#", "One"),
+        ("## ", ""),
+        ("### One", None),
+        ("##One", None),
+        (" ## One", None),
+    ],
+)
 def test_headings(row, title):
     assert document._heading(row) == title
 

@@ -139,9 +139,16 @@ def test_a_sweep_has_every_point_and_seed(step):
         assert row.point.spec.sampler.key == ("scir", "sgrld")[row.point.lane - 1]
         for i, found in enumerate(row.seeds):
             spec = RunSpec.of(
-                "sparse_dirichlet", row.point.spec.sampler.key, "minibatch", seed=7 + i, n_chains=1, n_steps=300, burn_in=300,
-                sampler_params={"step_size": at["sampler.step_size"]}, gradient_params={"batch_size": at["gradient.batch_size"]},
-            )  # fmt: skip
+                "sparse_dirichlet",
+                row.point.spec.sampler.key,
+                "minibatch",
+                seed=7 + i,
+                n_chains=1,
+                n_steps=300,
+                burn_in=300,
+                sampler_params={"step_size": at["sampler.step_size"]},
+                gradient_params={"batch_size": at["gradient.batch_size"]},
+            )
             trace = engine.run(spec)
             assert found.value == ks.of_draws(trace.target, trace.draws[0])
     assert len({e.value for row in table.rows for e in row.seeds}) == 30
@@ -154,12 +161,17 @@ def test_the_reductions_of_a_sweep(step):
     table = sweep.of_step(step, quick=True, seeds=2, do=in_process)
     best, best_at, at = step.claims
     means = {row.point.values: mean(row.seeds).value for row in table.rows if row.point.lane == 1}
-    of_ten = {dict(values)["sampler.step_size"]: x for values, x in means.items() if dict(values)["gradient.batch_size"] == 10}  # fmt: skip
+    of_ten = {
+        dict(values)["sampler.step_size"]: x for values, x in means.items() if dict(values)["gradient.batch_size"] == 10
+    }
     assert mean(reduced(best, table, 1)).value == min(of_ten.values())
     assert reduced(best_at, table, 1)[0].value == min(of_ten, key=of_ten.get)
     wanted = (("sampler.step_size", 0.1), ("gradient.batch_size", 100))
     assert mean(reduced(at, table, 1)).value == means[wanted]
-    diverged = [row._replace(seeds=(Estimate(float("nan")),)) if dict(row.point.values)["sampler.step_size"] == 0.5 else row for row in table.rows]  # fmt: skip
+    diverged = [
+        row._replace(seeds=(Estimate(float("nan")),)) if dict(row.point.values)["sampler.step_size"] == 0.5 else row
+        for row in table.rows
+    ]
     left = replace(table, rows=tuple(diverged))
     assert mean(reduced(best, left, 1)).value == of_ten[0.1]  # a point that blew up is not the best
 
@@ -169,7 +181,10 @@ def test_the_slope_of_a_power_law():
     exact = slope(x, [Estimate(-3 * h**2, 0.01 * h**2) for h in x])
     assert exact.value == pytest.approx(2)
     rng = np.random.default_rng(3)
-    noisy = [slope(x, [Estimate(h**1.5 * (1 + 0.05 * z), 0.05 * h**1.5) for h, z in zip(x, rng.normal(size=4), strict=True)]) for _ in range(4000)]  # fmt: skip
+    noisy = [
+        slope(x, [Estimate(h**1.5 * (1 + 0.05 * z), 0.05 * h**1.5) for h, z in zip(x, rng.normal(size=4), strict=True)])
+        for _ in range(4000)
+    ]
     found = np.array([e.value for e in noisy])
     assert abs(found.mean() - 1.5) < 5 * found.std() / 60
     assert found.std() == pytest.approx(np.mean([e.error for e in noisy]), rel=0.06)
@@ -451,10 +466,17 @@ def test_the_table_has_the_papers_numbers(folder, tmp_path):
 @pytest.mark.parametrize(
     ("number", "allowed", "found"),
     [
-        ("0.138", "0.138 ± 0.015", True), ("0.459", "0.394 ± 0.03", False), ("2", "above 1", True), ("2", "below 1", False),
-        ("2", "1.5 to 3", True), ("4", "1.5 to 3", False), ("2", "2", True), ("3", "2", False), ("near 0", "below 0.001", None),
+        ("0.138", "0.138 ± 0.015", True),
+        ("0.459", "0.394 ± 0.03", False),
+        ("2", "above 1", True),
+        ("2", "below 1", False),
+        ("2", "1.5 to 3", True),
+        ("4", "1.5 to 3", False),
+        ("2", "2", True),
+        ("3", "2", False),
+        ("near 0", "below 0.001", None),
     ],
-)  # fmt: skip
+)
 def test_a_claim_tests_the_papers_number_where_it_allows_it(number, allowed, found):
     assert _tests_paper(number, allowed) is found
 
@@ -610,9 +632,13 @@ def started(*arguments, environment, new_group=False):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return subprocess.Popen(
-            [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, start_new_session=new_group,
-        )  # fmt: skip
+            [*COMMAND, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            start_new_session=new_group,
+        )
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -21,14 +21,20 @@ def unsupported(step):
     out = []
     question = step.question
     if question is not None:
-        out += [f"reply: {text}" for n, text in enumerate(question.options, 1) if n != question.answer and not question.reply(n)]  # fmt: skip
+        out += [
+            f"reply: {text}"
+            for n, text in enumerate(question.options, 1)
+            if n != question.answer and not question.reply(n)
+        ]
         if question.by == MEASURE and not claims[ANSWER]:
             out.append("the answer")
     if step.watch and not claims[WATCH]:
         return [*out, "the watch sentence"]
     seen = {view for key in measured(claims[WATCH]) for view in SEEN[key].split()}
     # Of a picture that no measure reads, any number of the run that supports the sentence will do.
-    return out + [f"watch: {word}" for word, views in named(step.watch, step.views).items() if views & READ and not views & seen]  # fmt: skip
+    return out + [
+        f"watch: {word}" for word, views in named(step.watch, step.views).items() if views & READ and not views & seen
+    ]
 
 
 def of_lesson(lesson):
@@ -48,12 +54,16 @@ def test_a_sentence_without_support_is_found():
     none = tuple(replace(claim, supports=()) for claim in step.claims)
     assert unsupported(step) == []
     assert unsupported(replace(step, claims=none, checks=())) == ["the answer", "the watch sentence"]
-    assert unsupported(replace(step, claims=none, checks=(replace(step.checks[0], supports=(ANSWER,)),))) == ["the watch sentence"]  # fmt: skip
+    assert unsupported(replace(step, claims=none, checks=(replace(step.checks[0], supports=(ANSWER,)),))) == [
+        "the watch sentence"
+    ]
     by_definition = replace(step, question=replace(step.question, by="definition"))
     assert unsupported(replace(by_definition, claims=none, checks=())) == ["the watch sentence"]
     of_variance = replace(step.claims[0], supports=(ANSWER, WATCH))
     assert unsupported(replace(step, claims=(of_variance,), checks=())) == ["watch: KS"]
-    assert unsupported(replace(step, watch=f"{step.watch} See the trace.", views=(*step.views, "trace"))) == ["watch: trace"]  # fmt: skip
+    assert unsupported(replace(step, watch=f"{step.watch} See the trace.", views=(*step.views, "trace"))) == [
+        "watch: trace"
+    ]
     mute = replace(step.question, replies=("", *step.question.replies[1:]))
     assert unsupported(replace(step, question=mute)) == [f"reply: {mute.options[0]}"]
 

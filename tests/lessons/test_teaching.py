@@ -57,11 +57,13 @@ NUMBERS = {
     ("scir-figures", 1, 1): [("chain_ks", 1, "0.027")],
     ("scir-figures", 2, 1): [("chain_ks", 1, "0.027")],
     ("bias-variance", 2, 1): [
-        ("ensemble_variance(component:1;steps:6;start:1)", 1, "26.6"), ("ensemble_variance(component:1;steps:6;start:1)", 2, "22.6"),
+        ("ensemble_variance(component:1;steps:6;start:1)", 1, "26.6"),
+        ("ensemble_variance(component:1;steps:6;start:1)", 2, "22.6"),
     ],
     ("bias-variance", 4, 1): [("chain_ks", 1, "0.11"), ("chain_ks", 2, "0.09")],
     ("bias-variance-figures", 2, 1): [
-        ("ensemble_variance(component:1;steps:1;start:1)", 1, "3.65"), ("ensemble_variance(component:1;steps:1;start:1)", 2, "28.4"),
+        ("ensemble_variance(component:1;steps:1;start:1)", 1, "3.65"),
+        ("ensemble_variance(component:1;steps:1;start:1)", 2, "28.4"),
     ],
     ("bias-variance-figures", 3, 1): [("variance", 1, "0.00238"), ("variance", 2, "0.00161")],
     ("circle", 2, 1): [("temperature", 1, "1.09")],
@@ -81,7 +83,10 @@ NUMBERS = {
     ("clusters", 2, 1): [("mean(column:1)", 1, ("5", "6")), ("mean(column:1)", 2, ("5", "6"))],
     ("clusters", 3, 1): [("adjusted_rand", 1, "0.00"), ("adjusted_rand", 2, ("0.9", "1"))],
     ("clusters", 4, 1): [
-        ("mean(column:1)", 1, "5.9"), ("mean(column:1)", 2, "13.1"), ("mean(column:4)", 1, "0.83"), ("mean(column:4)", 2, "3.7"),
+        ("mean(column:1)", 1, "5.9"),
+        ("mean(column:1)", 2, "13.1"),
+        ("mean(column:4)", 1, "0.83"),
+        ("mean(column:4)", 2, "3.7"),
     ],
     ("drift", 1, 1): [("variance", 1, "1.00")],
     ("drift", 2, 1): [("mean(column:2)", 1, "0.00")],
@@ -93,11 +98,13 @@ NUMBERS = {
     ("network-figures", 1, 1): [("score", 1, "0.971"), ("score", 2, ("0.90", "0.93"))],
     ("control-variates", 2, 1): [("variance", (2, 1), "1.10"), ("variance", (3, 1), "2.81")],
     ("control-variates", 4, 1): [
-        ("variance", 1, "0.280"), ("variance", 2, "0.301"), ("probability(low:0;column:2)", 2, "0.51"),
+        ("variance", 1, "0.280"),
+        ("variance", 2, "0.301"),
+        ("probability(low:0;column:2)", 2, "0.51"),
     ],
     ("gap", 1, 1): [("tau(column:5)", 1, "7")],
     ("gap", 2, 1): [("variance(column:7)", (2, 1), "1.8"), ("variance(column:7)", (3, 1), "4.1")],
-}  # fmt: skip
+}
 """Of an exercise the numbers that its experiment gives: measure, lane, and the number as the solution has it, or the
 two that it lies between where another release of a library, by its rounding, makes another chain.
 

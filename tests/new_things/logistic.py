@@ -58,9 +58,16 @@ class Logistic(Target):
     def columns(self) -> tuple[Column, ...]:
         mean, s = self.mean, self.scale
         return (
-            Column("θ", mean - 20 * s, mean + 20 * s, lambda x: special.expit((x - mean) / s), mean, (np.pi * s) ** 2 / 3,
-                   shown=(mean - 8 * s, mean + 8 * s)),
-        )  # fmt: skip
+            Column(
+                "θ",
+                mean - 20 * s,
+                mean + 20 * s,
+                lambda x: special.expit((x - mean) / s),
+                mean,
+                (np.pi * s) ** 2 / 3,
+                shown=(mean - 8 * s, mean + 8 * s),
+            ),
+        )
 
     tried_at = ({"mean": -10.0, "scale": 0.1}, {"mean": 3.0, "scale": 10.0})
     drawn_at = {"mean": -0.7, "scale": 1.3}

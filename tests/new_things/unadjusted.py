@@ -42,7 +42,9 @@ class Unadjusted(Sampler):
     accepts = STOCHASTIC
     advance = advance
 
-    step_size = Real(0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε", doc="The time that one step advances.")  # fmt: skip
+    step_size = Real(
+        0.02, bounds=(1e-6, 2.0), log=True, tex=r"\epsilon", label="Step size ε", doc="The time that one step advances."
+    )
 
     bias_order = 1
     steps_to_test = 1000

@@ -26,7 +26,9 @@ class Uniform(Estimator):
     tex = r"\nabla\tilde U = \nabla U + \mathcal U(-\sqrt{3V}, \sqrt{3V})"
     requires = frozenset({NOISE, KNOWN})
 
-    variance = Real(1.0, bounds=(1e-3, 10.0), log=True, tex="V", label="Noise variance V", doc="Of each component's noise.")  # fmt: skip
+    variance = Real(
+        1.0, bounds=(1e-3, 10.0), log=True, tex="V", label="Noise variance V", doc="Of each component's noise."
+    )
 
     estimate = estimate
 

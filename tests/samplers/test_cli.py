@@ -386,7 +386,11 @@ def test_an_experiment_on_a_table_is_run_with_that_table_and_no_other(tmp_path, 
     rows = tmp_path / "rows.csv"
     rows.write_text("a,y\n" + "".join(f"{k},{k * k % 7}\n" for k in range(12)), encoding="utf-8")
     key = TableLinear.read({"rows.csv": rows.read_bytes()}).key
-    experiment = {"target": {"key": "linear_table", "params": {"table": key}}, "lanes": [{"sampler": "exact"}], "n_steps": 400}  # fmt: skip
+    experiment = {
+        "target": {"key": "linear_table", "params": {"table": key}},
+        "lanes": [{"sampler": "exact"}],
+        "n_steps": 400,
+    }
     spec, out = str(spec_file(tmp_path, experiment)), tmp_path / "out.nc"
     assert main(["run", spec, "--out", str(out), "--data", str(rows)]) == 0
     capsys.readouterr()

@@ -341,7 +341,9 @@ def test_a_function_whose_address_numba_looks_up_otherwise_is_left_alone(without
     jit._keep_addresses(declared, jit.POTENTIAL)
     found = declared.get_compile_result(jit.POTENTIAL)
     name = found.fndesc.llvm_func_name
-    assert found.library.get_pointer_to_function(name) == type(found.library).get_pointer_to_function(found.library, name)  # fmt: skip
+    assert found.library.get_pointer_to_function(name) == type(found.library).get_pointer_to_function(
+        found.library, name
+    )
 
 
 @pytest.mark.parametrize("gone", [True, False])

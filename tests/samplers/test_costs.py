@@ -127,9 +127,10 @@ def gradient_params(key):
 def target_of(key):
     """A target that the sampler fits: with data, where there is one."""
     return next(
-        t for t in ("linear_regression", "gamma", "sparse_dirichlet", "lognormal", "vmf", "fisher", "matrix_langevin")
+        t
+        for t in ("linear_regression", "gamma", "sparse_dirichlet", "lognormal", "vmf", "fisher", "matrix_langevin")
         if t in TARGETS and SAMPLERS[key].fits(TARGETS[t])
-    )  # fmt: skip
+    )
 
 
 def data_of(t):
@@ -143,7 +144,18 @@ PAIRS = [(s, g) for s in SAMPLERS for g in GRADIENTS if g in SAMPLERS[s].gradien
 def run_of(s, g, n_chains=3, **params):
     t = target_of(s)
     few = {"items": N} if t == "linear_regression" else {}
-    return Run(RunSpec.of(t, s, g, target_params=few, sampler_params={**params_of(s), **params}, gradient_params=gradient_params(g), n_chains=n_chains, seed=2))  # fmt: skip
+    return Run(
+        RunSpec.of(
+            t,
+            s,
+            g,
+            target_params=few,
+            sampler_params={**params_of(s), **params},
+            gradient_params=gradient_params(g),
+            n_chains=n_chains,
+            seed=2,
+        )
+    )
 
 
 def test_every_sampler_and_gradient_is_in_the_tables():
@@ -312,7 +324,15 @@ def test_a_chain_forgets_its_start_in_the_time_that_its_steps_advance(s, factor)
         params |= {"decay": 0.99999, "gamma": False}  # v stays θ₀², so that G = 1/(λ + 3) = ¼
     if s == "cyclical_sgld":
         params |= {"period": 50}
-    spec = RunSpec.of("gaussian", s, target_params={"mean": 0.0, "sd": 1.0}, sampler_params=params, n_chains=10_000, start=(START,), seed=3)  # fmt: skip
+    spec = RunSpec.of(
+        "gaussian",
+        s,
+        target_params={"mean": 0.0, "sd": 1.0},
+        sampler_params=params,
+        n_chains=10_000,
+        start=(START,),
+        seed=3,
+    )
     run = Run(spec)
     time = run.sampler.time_per_step * factor
     run.advance(round(WAITED / time * (1 + START if s == "psgld" else 1)))
@@ -411,8 +431,15 @@ def test_a_trial_costs_what_all_data_cost(key):
 
 @pytest.mark.parametrize(
     ("s", "g", "data"),
-    [("sgld", "full", N), ("sgld", "minibatch", BATCH), ("hmc", "minibatch", (LEAPFROG + 1) * BATCH), ("psgld", "full", 3 * N), ("psgld", "minibatch", BATCH + 2 * N), ("nuts", "full", 2**3 * N)],
-)  # fmt: skip
+    [
+        ("sgld", "full", N),
+        ("sgld", "minibatch", BATCH),
+        ("hmc", "minibatch", (LEAPFROG + 1) * BATCH),
+        ("psgld", "full", 3 * N),
+        ("psgld", "minibatch", BATCH + 2 * N),
+        ("nuts", "full", 2**3 * N),
+    ],
+)
 def test_what_a_step_may_look_at_is_bounded_by_what_it_costs(s, g, data):
     """Numbers of all chains, two coordinates a datum: what links and pages are bounded by. Fails where Γ's two whole
     gradients are left out of the bound."""

@@ -86,8 +86,10 @@ def test_chunks_do_not_change_the_draws(s, t, g):
         np.testing.assert_array_equal(parts.counts[:2], whole.counts[:2])
         np.testing.assert_allclose(parts.counts[2:], whole.counts[2:], rtol=1e-9)
         assert (parts.gradients, parts.data_seen, parts.counted_from) == (
-            whole.gradients, whole.data_seen, whole.counted_from,
-        )  # fmt: skip
+            whole.gradients,
+            whole.data_seen,
+            whole.counted_from,
+        )
         for name, value in sums_of(whole).items():
             other = sums_of(parts)[name]
             if value.dtype == np.int64 or name in ("history", "tail", "lag_recent", "lag_first"):
@@ -205,9 +207,12 @@ def test_autocovariance_sums_at_every_level(t, s, g, settings):
             for lag in range(N_LAGS):
                 expected = (sub[:, lag:] * sub[:, : sub.shape[1] - lag]).sum(axis=1) if lag < sub.shape[1] else 0.0
                 np.testing.assert_allclose(
-                    sums.lag_sums[k, :, level * N_LAGS + lag], expected, rtol=1e-9,
-                    atol=1e-9 * np.abs(sub).max() ** 2 * sub.shape[1], err_msg=f"level {level} lag {lag}",
-                )  # fmt: skip
+                    sums.lag_sums[k, :, level * N_LAGS + lag],
+                    expected,
+                    rtol=1e-9,
+                    atol=1e-9 * np.abs(sub).max() ** 2 * sub.shape[1],
+                    err_msg=f"level {level} lag {lag}",
+                )
 
 
 @pytest.mark.parametrize(("t", "s", "g", "settings"), COUNTED)
@@ -417,7 +422,7 @@ DRAGGED = {
     "a step size": ("gaussian", "sgld", {}, [({"step_size": 0.1 + k / 1e4}, None) for k in range(2000)], 1),
     "a target, then a step size": ("gaussian", "sgld", {}, [({}, {"sd": 2.0}), ({"step_size": 0.3}, None)], 1),
     "a layout and back": ("double_well", "recipe", COUPLED, [({"layout": "theta"}, None), (COUPLED, None)], 2),
-}  # fmt: skip
+}
 """The target, the sampler and its first parameters; the changes; and how many are recorded."""
 
 
@@ -457,7 +462,10 @@ def finite(run):
 
 
 @pytest.mark.parametrize("chunk", [1, 100_000])
-@pytest.mark.parametrize(("s", "params"), [("sgld", {"step_size": 0.5}), ("sghmc", {"step_size": 1.5}), ("hmc", {"step_size": 2.0, "accept": False})])  # fmt: skip
+@pytest.mark.parametrize(
+    ("s", "params"),
+    [("sgld", {"step_size": 0.5}), ("sghmc", {"step_size": 1.5}), ("hmc", {"step_size": 2.0, "accept": False})],
+)
 def test_a_step_too_large_stops_with_a_sentence(s, params, chunk):
     """Fails where a diverged chain leaves NaN or infinity in what is shown, or where the message does not say who
     diverged on what and at which step size; and where the run goes on afterwards."""
@@ -607,14 +615,18 @@ def test_advance_releases_the_lock_and_runs_do_not_disturb_each_other():
 
 def anchored_change(run, values):
     """A change to SVRG with these values."""
-    return Change(run.steps, run.now.sampler, Choice("minibatch_svrg", tuple({**run.now.gradient.values(), **values}.items())))  # fmt: skip
+    return Change(
+        run.steps, run.now.sampler, Choice("minibatch_svrg", tuple({**run.now.gradient.values(), **values}.items()))
+    )
 
 
 def test_a_gradient_remembers_while_it_is_the_same():
     """Fails where another step size makes a chain forget its anchor, or another period, batch size or law does not."""
 
     def changed(**what):
-        run = engine.Run(RunSpec.of("linear_regression", "sgld", "minibatch_svrg", target_params={"items": 100}, n_chains=3, seed=4))  # fmt: skip
+        run = engine.Run(
+            RunSpec.of("linear_regression", "sgld", "minibatch_svrg", target_params={"items": 100}, n_chains=3, seed=4)
+        )
         run.advance(5)
         assert (run.memory[:, 0] == 45).all()
         before = run.memory.copy()
@@ -645,7 +657,12 @@ def test_work_is_counted():
     the minibatch's size and not N."""
     hmc = collect(RunSpec.of("quartic", "hmc", n_steps=30, n_chains=2, sampler_params={"n_leapfrog": 4}), [7])
     assert hmc.gradients == 30 * 2 * 5
-    scir = collect(RunSpec.of("sparse_dirichlet", "scir", gradient="minibatch", gradient_params={"batch_size": 25}, n_steps=10, n_chains=3), [7])  # fmt: skip
+    scir = collect(
+        RunSpec.of(
+            "sparse_dirichlet", "scir", gradient="minibatch", gradient_params={"batch_size": 25}, n_steps=10, n_chains=3
+        ),
+        [7],
+    )
     assert (scir.gradients, scir.data_seen) == (30, 750)
     # A trajectory of NUTS with at most two doublings has one or three points besides its start.
     nuts = collect(
@@ -654,7 +671,17 @@ def test_work_is_counted():
     # Once in many a momentum is so small that the first doubling already turns.
     assert 0.98 * 200 * 3 * 3 < nuts.gradients <= 200 * 3 * 3
     svrg = {"batch_size": 10, "period": 3}
-    anchored = engine.Run(RunSpec.of("linear_regression", "sgld", "minibatch_svrg", target_params={"items": 100}, gradient_params=svrg, n_steps=9, n_chains=2))  # fmt: skip
+    anchored = engine.Run(
+        RunSpec.of(
+            "linear_regression",
+            "sgld",
+            "minibatch_svrg",
+            target_params={"items": 100},
+            gradient_params=svrg,
+            n_steps=9,
+            n_chains=2,
+        )
+    )
     anchored.advance(9)
     # A tenth of the data at each gradient, and all of them at every third.
     assert anchored.data_seen == 2 * (9 * 10 + 3 * 100)

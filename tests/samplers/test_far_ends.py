@@ -164,9 +164,11 @@ def with_energy(s, base, scale, offset=0.0, beyond=0.0, **params):
         return -self.energies_at(np.ascontiguousarray(theta).reshape(-1, self.dim)).reshape(theta.shape[:-1])
 
     members = {
-        "potential": staticmethod(POTENTIAL), "gradient": staticmethod(GRADIENT), "packed": lambda self: params,
+        "potential": staticmethod(POTENTIAL),
+        "gradient": staticmethod(GRADIENT),
+        "packed": lambda self: params,
         "log_density": log_density,
-    }  # fmt: skip
+    }
     run = engine.Run(RunSpec.of(base, s, n_chains=3, n_steps=30, seed=2), keep_draws=True)
     jit.prepare([POTENTIAL, GRADIENT])
     run.target = type("Extreme", (TARGETS[base],), members)()
@@ -174,7 +176,12 @@ def with_energy(s, base, scale, offset=0.0, beyond=0.0, **params):
     return run
 
 
-FREE = [(s, base) for base in BASES for s, cls in SAMPLERS.items() if cls.fits(TARGETS[base]) and cls.process is None and s != "exact" and "full" in cls.gradients_for(TARGETS[base])]  # fmt: skip
+FREE = [
+    (s, base)
+    for base in BASES
+    for s, cls in SAMPLERS.items()
+    if cls.fits(TARGETS[base]) and cls.process is None and s != "exact" and "full" in cls.gradients_for(TARGETS[base])
+]
 """Samplers that see nothing of a target but its energy and gradient."""
 ENERGIES = [(1e300, 0.0), (-1e300, 0.0), (1.0, 1e300), (1.0, -1e300), (1e-300, 0.0), (1e300, -1e300), (1e150, 0.0)]
 
@@ -243,7 +250,16 @@ def test_a_start_without_a_density_is_said():
 def test_nuts_from_a_hundred_standard_deviations_away():
     """Draws of a trajectory whose energy falls by 5000: each is a point of it, and |θ| ≤ 100 + 8 σ. Fault: none of the
     first draws would be the start, nor near 0, as what the memory held."""
-    spec = RunSpec.of("gaussian", "nuts", target_params={"sd": 1.0}, sampler_params={"step_size": 1.0}, n_steps=50, n_chains=4, start=(100.0,), seed=1)  # fmt: skip
+    spec = RunSpec.of(
+        "gaussian",
+        "nuts",
+        target_params={"sd": 1.0},
+        sampler_params={"step_size": 1.0},
+        n_steps=50,
+        n_chains=4,
+        start=(100.0,),
+        seed=1,
+    )
     first = engine.run(spec).draws
     for _ in range(2):
         litter()
@@ -278,7 +294,9 @@ def test_particles_in_one_place_stay_there():
 @pytest.mark.parametrize("s", ["cir", "sgrld", "root_sgld", "rmhmc"])
 def test_gamma_of_the_smallest_shape(s):
     """Gamma(0.01, 1), whose quantiles of 5 % are below the smallest double: draws are finite and not negative."""
-    run = engine.Run(RunSpec.of("gamma", s, target_params={"shape": 0.01}, n_chains=50, n_steps=200, seed=3), keep_draws=True)  # fmt: skip
+    run = engine.Run(
+        RunSpec.of("gamma", s, target_params={"shape": 0.01}, n_chains=50, n_steps=200, seed=3), keep_draws=True
+    )
     run.advance(200)
     draws = run.trace().draws
     assert np.isfinite(draws).all()

@@ -14,9 +14,10 @@ from tests import nan_filled
 def differing(one, other):
     """The names of what is another number, or none, where it should not be."""
     return [
-        k for k in one
+        k
+        for k in one
         if one[k].shape != other[k].shape or not np.allclose(one[k], other[k], rtol=1e-6, atol=1e-9, equal_nan=True)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.slow

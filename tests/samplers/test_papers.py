@@ -74,9 +74,16 @@ def scores(t, s, batch_size, h, chains=CHAINS):
     from ones its best scores are within .01 of those from here.
     """
     spec = RunSpec.of(
-        t, s, "minibatch", sampler_params={"step_size": h if s == "scir" else h / 2},
-        gradient_params={"batch_size": batch_size, "replacement": True}, n_chains=chains, n_steps=1000, burn_in=1000, seed=11,
-    )  # fmt: skip
+        t,
+        s,
+        "minibatch",
+        sampler_params={"step_size": h if s == "scir" else h / 2},
+        gradient_params={"batch_size": batch_size, "replacement": True},
+        n_chains=chains,
+        n_steps=1000,
+        burn_in=1000,
+        seed=11,
+    )
     run = engine.Run(spec, keep_draws=True)
     exact_start(run)
     run.advance(2000)
@@ -131,7 +138,16 @@ def test_score_of_exact_draws():
 
 
 def median_of_fifth(s, params, chains=100):
-    spec = RunSpec.of("sparse_dirichlet", s, "" if s == "exact" else "minibatch", sampler_params=params, n_chains=chains, n_steps=1000, burn_in=1000, seed=8)  # fmt: skip
+    spec = RunSpec.of(
+        "sparse_dirichlet",
+        s,
+        "" if s == "exact" else "minibatch",
+        sampler_params=params,
+        n_chains=chains,
+        n_steps=1000,
+        burn_in=1000,
+        seed=8,
+    )
     run = engine.Run(spec, keep_draws=True)
     exact_start(run)
     run.advance(2000)
@@ -171,10 +187,15 @@ def test_corollary_of_the_minibatch_variance():
     theory, measured, errors = {}, {}, {}
     for replacement, there in ((True, 57.87), (False, 54.23)):
         spec = RunSpec.of(
-            "sparse_dirichlet", "scir", "minibatch", target_params={"dimension": 2, "observed": (20, 80), "alpha": 0.5},
-            gradient_params={"batch_size": 10, "replacement": replacement}, sampler_params={"step_size": 0.5},
-            n_chains=10_000, seed=13,
-        )  # fmt: skip
+            "sparse_dirichlet",
+            "scir",
+            "minibatch",
+            target_params={"dimension": 2, "observed": (20, 80), "alpha": 0.5},
+            gradient_params={"batch_size": 10, "replacement": replacement},
+            sampler_params={"step_size": 0.5},
+            n_chains=10_000,
+            seed=13,
+        )
         x = repeated_moves(spec, [3.0, 12.0], 6, 20)[:, 0]
         mean, variance, _ = cir_law(3.0, 20.5, 3.0)
         minibatch = 100**2 * 0.2 * 0.8 / 10 * (1 if replacement else 90 / 99)

@@ -24,7 +24,15 @@ def started(s, t=None, g=None, params=None, **settings):
     t = t or next(key for key, target in TARGETS.items() if SAMPLERS[s].fits(target))
     fit = SAMPLERS[s].gradients_for(TARGETS[t])
     g = g or next(key for key in ("gaussian", "minibatch", "full") if key in fit)
-    spec = RunSpec.of(t, s, g, sampler_params=params or {}, n_chains=settings.get("n_chains", 2), seed=3, gradient_params=settings.get("gradient_params", {}))  # fmt: skip
+    spec = RunSpec.of(
+        t,
+        s,
+        g,
+        sampler_params=params or {},
+        n_chains=settings.get("n_chains", 2),
+        seed=3,
+        gradient_params=settings.get("gradient_params", {}),
+    )
     return engine.Run(spec)
 
 

@@ -30,11 +30,16 @@ SELVES = {"self", "cls", "method", "type(self)"}
 """The names of the class under test, or of an object of it, in a reference."""
 
 CLASSES = list(
-    dict.fromkeys([
-        *SAMPLERS.values(), *GRADIENTS.values(), *METHODS.values(), *TARGETS.values(),
-        *(type(cls().manifold) for cls in TARGETS.values()),
-    ])
-)  # fmt: skip
+    dict.fromkeys(
+        [
+            *SAMPLERS.values(),
+            *GRADIENTS.values(),
+            *METHODS.values(),
+            *TARGETS.values(),
+            *(type(cls().manifold) for cls in TARGETS.values()),
+        ]
+    )
+)
 
 WHICH = "which of the algorithms that share a reference it is"
 DATA = "the data, and how many there are"
@@ -247,12 +252,31 @@ def test_every_sampler_has_its_first_state_here():
 
 def of_first_state(s, sphere=False):
     """A run before its first step."""
-    target = next(t for t in (("fisher",) if sphere else ("gaussian", "gamma", "lognormal", "sparse_dirichlet", "fisher")) if SAMPLERS[s].fits(TARGETS[t]))  # fmt: skip
+    target = next(
+        t
+        for t in (("fisher",) if sphere else ("gaussian", "gamma", "lognormal", "sparse_dirichlet", "fisher"))
+        if SAMPLERS[s].fits(TARGETS[t])
+    )
     params = {"friction": FRICTION} if "friction" in dict(declared(SAMPLERS[s])) else {}
     if s == "recipe":
-        params = {"layout": "theta_r_xi", "thermostat": FRICTION, "diffusion_entries": ("0", "0", "1", "0", "0", "0"), "curl_entries": ("-1", "0", "-r")}  # fmt: skip
+        params = {
+            "layout": "theta_r_xi",
+            "thermostat": FRICTION,
+            "diffusion_entries": ("0", "0", "1", "0", "0", "0"),
+            "curl_entries": ("-1", "0", "-r"),
+        }
     where = {"gaussian": {"mean": 0.5, "sd": 2.0}}.get(target, {})
-    return Run(RunSpec.of(target, s, target_params=where, sampler_params=params, n_chains=200 if SAMPLERS[s].interacting else MANY, start=(1.5,) if where else (), seed=3))  # fmt: skip
+    return Run(
+        RunSpec.of(
+            target,
+            s,
+            target_params=where,
+            sampler_params=params,
+            n_chains=200 if SAMPLERS[s].interacting else MANY,
+            start=(1.5,) if where else (),
+            seed=3,
+        )
+    )
 
 
 @pytest.mark.parametrize("s", FIRST)
@@ -310,9 +334,17 @@ def test_the_first_memory(g):
 # --- periods --------------------------------------------------------------------------------------------------------
 
 SIZES = {
-    "n_leapfrog", "max_depth", "batch_size", "sample_size", "sweeps", "start_clusters", "start_factors", "split_merge",
-    "theta_draws", "theta_leapfrog",
-}  # fmt: skip
+    "n_leapfrog",
+    "max_depth",
+    "batch_size",
+    "sample_size",
+    "sweeps",
+    "start_clusters",
+    "start_factors",
+    "split_merge",
+    "theta_draws",
+    "theta_leapfrog",
+}
 """Whole numbers that say how much there is in every step, or at the start."""
 PERIODS = {"period"}
 """Whole numbers that say after how many steps something recurs."""

@@ -64,15 +64,21 @@ def experiments(draw):
     for s, _, g in draw(
         st.lists(st.sampled_from([x for x in OFFERED if x[1] == t]), min_size=1, max_size=max_lanes(t))
     ):
-        lanes.append({
-            "sampler": {"key": s, "params": draw(recipes(made) if s == "recipe" else params_of(SAMPLERS[s]))},
-            "gradient": {"key": g, "params": draw(params_of(GRADIENTS[g]))},
-        })  # fmt: skip
+        lanes.append(
+            {
+                "sampler": {"key": s, "params": draw(recipes(made) if s == "recipe" else params_of(SAMPLERS[s]))},
+                "gradient": {"key": g, "params": draw(params_of(GRADIENTS[g]))},
+            }
+        )
     data = {
-        "target": target, "lanes": lanes,
-        "seed": draw(st.integers(0, 2**32 - 1)), "n_chains": draw(st.integers(1, 64)),
-        "n_steps": draw(st.integers(100, 10_000)), "burn_in": draw(st.integers(0, 1000)), "thin": draw(st.integers(1, 100)),
-    }  # fmt: skip
+        "target": target,
+        "lanes": lanes,
+        "seed": draw(st.integers(0, 2**32 - 1)),
+        "n_chains": draw(st.integers(1, 64)),
+        "n_steps": draw(st.integers(100, 10_000)),
+        "burn_in": draw(st.integers(0, 1000)),
+        "thin": draw(st.integers(1, 100)),
+    }
     if made.support != MANIFOLD and draw(st.booleans()):
         data["start"] = draw(st.lists(st.floats(1e-3, 4.0), min_size=made.dim, max_size=made.dim))
     if draw(st.booleans()):
@@ -118,10 +124,13 @@ def test_any_values_survive_json_and_links(whole):
 def test_changes_survive_json():
     """Fails where a saved file forgets the changes made on the way, or puts them at other steps."""
     gaussian = {"key": "gaussian", "params": {"variance": 2.5}}
-    lane = {"sampler": "sghmc", "changes": [
-        {"step": 3, "sampler": {"key": "sghmc", "params": {"step_size": 0.01}}},
-        {"step": 9, "sampler": "sghmc", "gradient": gaussian},
-    ]}  # fmt: skip
+    lane = {
+        "sampler": "sghmc",
+        "changes": [
+            {"step": 3, "sampler": {"key": "sghmc", "params": {"step_size": 0.01}}},
+            {"step": 9, "sampler": "sghmc", "gradient": gaussian},
+        ],
+    }
     whole = experiment("quartic", [lane])
     assert [x.step for x in whole.lanes[0].changes] == [3, 9]
     assert whole.lanes[0].changes[1].gradient.values() == {"variance": 2.5}
@@ -196,7 +205,10 @@ def test_chains_are_thrown_as_the_spec_says(target, sampler):
 
 
 def base(**changes):
-    data = {"target": {"key": "sparse_dirichlet", "params": {}}, "lanes": [{"sampler": {"key": "scir", "params": {}}, "gradient": {"key": "minibatch", "params": {}}}]}  # fmt: skip
+    data = {
+        "target": {"key": "sparse_dirichlet", "params": {}},
+        "lanes": [{"sampler": {"key": "scir", "params": {}}, "gradient": {"key": "minibatch", "params": {}}}],
+    }
     data.update(changes)
     return data
 
@@ -337,8 +349,14 @@ def test_every_truncation_raises_spec_error():
 NAMES = ["target", "lanes", "sampler", "gradient", "changes", "key", "params", "seed", "n_chains", "n_steps", "thin", "step",
          "step_size", "shape", "observed", "alpha", "batch_size", "replacement", "accept", *TARGETS, *SAMPLERS, *GRADIENTS]  # fmt: skip
 LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from(NAMES), st.just(10**400),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(NAMES),
+    st.just(10**400),
+)
 DATA = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
@@ -419,10 +437,16 @@ MENDED = [
     ("target=&lane=sgld", ["target"]),
     ("target=sparse_dirichlet(dimension:100)&lane=scir&n_chains=10000&n_steps=1000", ["n_steps"]),
     ("target=gaussian&lane=sgld&n_steps=5&thin=10", ["thin"]),
-    ("target=logistic_large(items:1000000;features:10)&lane=hmc(n_leapfrog:1000)&n_chains=10", ["a step of HMC looks at 10,010,000,000 numbers", "allowed is 1 chain"]),
-    ("target=logistic_tumours&lane=nuts(max_depth:10)&n_chains=111", ["a step of NUTS looks at 18,062,336 numbers", "allowed are 110 chains"]),
+    (
+        "target=logistic_large(items:1000000;features:10)&lane=hmc(n_leapfrog:1000)&n_chains=10",
+        ["a step of HMC looks at 10,010,000,000 numbers", "allowed is 1 chain"],
+    ),
+    (
+        "target=logistic_tumours&lane=nuts(max_depth:10)&n_chains=111",
+        ["a step of NUTS looks at 18,062,336 numbers", "allowed are 110 chains"],
+    ),
     ("x" * (MAX_QUERY + 1), ["characters"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("query", "parts"), MENDED, ids=lambda x: x[:40] if isinstance(x, str) else "")

@@ -71,9 +71,13 @@ class Record(ABC):
         self.seen = self.made
         here = self.position.on(axis)
         return LaneFrame(
-            run=self.run, x=here, fresh=fresh, fresh_x=here * steps / max(self.made, 1),
-            curve=self.curve, marks=[mark.on(axis) for mark in self.marks],
-        )  # fmt: skip
+            run=self.run,
+            x=here,
+            fresh=fresh,
+            fresh_x=here * steps / max(self.made, 1),
+            curve=self.curve,
+            marks=[mark.on(axis) for mark in self.marks],
+        )
 
     def still(self) -> LaneFrame:
         """The lane for what takes no draws out of the next frame."""

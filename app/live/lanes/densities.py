@@ -127,7 +127,11 @@ class DensityLanes(Lanes):
         known.
         """
         target = state.experiment.make_target()
-        if isinstance(lanes, DensityLanes) and lanes._begun_early and lanes.experiment.target == state.experiment.target:  # fmt: skip
+        if (
+            isinstance(lanes, DensityLanes)
+            and lanes._begun_early
+            and lanes.experiment.target == state.experiment.target
+        ):
             target = lanes.runs[0].target
         if not target.ready:
             return None
@@ -207,7 +211,9 @@ class DensityLanes(Lanes):
             return ""
         said = [agreement.doubt(run) for run in self.runs]
         several = len(said) > 1
-        return " ".join(f"{title}: {one}" if several else one for title, one in zip(state.lane_titles(), said, strict=True) if one)  # fmt: skip
+        return " ".join(
+            f"{title}: {one}" if several else one for title, one in zip(state.lane_titles(), said, strict=True) if one
+        )
 
     def readout(self, state: AppState, frames_a_second: float) -> str:
         steps, burn_in = self._steps, self.experiment.burn_in

@@ -40,7 +40,9 @@ class ClusterPoints(View):
         points.data = {"x": shown[:, 0], "y": shown[:, 1], "cluster": np.zeros(len(shown))}
         self._x, self._y = shown.T
         size = 7 if len(shown) <= 300 else 4
-        p.scatter("x", "y", source=points, size=size, fill_color=group_colour("cluster"), fill_alpha=0.75, line_color=None)  # fmt: skip
+        p.scatter(
+            "x", "y", source=points, size=size, fill_color=group_colour("cluster"), fill_alpha=0.75, line_color=None
+        )
         outlines = self.feed("ellipses", "x0", "y0", "x1", "y1")
         p.segment("x0", "y0", "x1", "y1", source=outlines, line_color=colours.exact, line_width=1.5, line_cap="round")
         # A caption is written once a second, and the number changes with each frame: it is drawn with the ellipses.
@@ -69,7 +71,7 @@ class ClusterPoints(View):
         seen = lanes.snapshot()
         text, known = f"α = {seen['alpha'][0]:.2g}", self.scene.target.groups
         if known is not None:
-            text += f"; known groups: {len(np.unique(known))}\nadjusted Rand {adjusted_rand(seen['z'], known):.3f}, purity {purity(seen['z'], known):.3f}"  # fmt: skip
+            text += f"; known groups: {len(np.unique(known))}\nadjusted Rand {adjusted_rand(seen['z'], known):.3f}, purity {purity(seen['z'], known):.3f}"
         return {self._label.id: text}
 
     def words(self, lanes: Frame) -> str:

@@ -26,7 +26,7 @@ class ClusterSizes(View):
 
     def build(self) -> Any:
         colours = self.scene.colours
-        p = plot(colours, "cluster, largest first", "share", (0.5, SHOWN + 0.5), (LOWEST - 0.2, HIGHEST + 0.3))  # fmt: skip
+        p = plot(colours, "cluster, largest first", "share", (0.5, SHOWN + 0.5), (LOWEST - 0.2, HIGHEST + 0.3))
         Scale(True, (LOWEST, HIGHEST)).apply(p.yaxis)
         for i, _ in enumerate(self.scene.lanes):
             sizes, sticks = self.feed(f"method {i}", "x", "y"), self.feed(f"sticks of method {i}", "x", "y")

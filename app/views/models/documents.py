@@ -53,9 +53,15 @@ class Documents(View):
         )
         numbers = self.feed("numbers", "x", "y", "topic")
         p.text(
-            "x", "y", text=text_of("topic", [str(k + 1) for k in range(model.n_topics)]), source=numbers,
-            text_font_size="11px", text_color="#111827", text_align="center", text_baseline="middle",
-        )  # fmt: skip
+            "x",
+            "y",
+            text=text_of("topic", [str(k + 1) for k in range(model.n_topics)]),
+            source=numbers,
+            text_font_size="11px",
+            text_color="#111827",
+            text_align="center",
+            text_baseline="middle",
+        )
         self._labels = np.unique(model.training.labels, return_inverse=True)[1] if labelled else None
         if labelled:
             self._caption = self.caption_above(p, 1)

@@ -98,10 +98,16 @@ class GraphView(View):
             ends = row[pairs]
             self._ends[name] = ends
             start, end = places[ends[:, 0]], places[ends[:, 1]]
-            source = ColumnDataSource({
-                "x0": start[:, 0], "y0": start[:, 1], "x1": end[:, 0], "y1": end[:, 1],
-                "alpha": np.full(len(ends), 0.2), "width": np.ones(len(ends)),
-            })  # fmt: skip
+            source = ColumnDataSource(
+                {
+                    "x0": start[:, 0],
+                    "y0": start[:, 1],
+                    "x1": end[:, 0],
+                    "y1": end[:, 1],
+                    "alpha": np.full(len(ends), 0.2),
+                    "width": np.ones(len(ends)),
+                }
+            )
             self.feeds[name] = Feed(source, ("alpha", "width"))
             p.segment(
                 "x0",
@@ -150,9 +156,16 @@ class GraphView(View):
         )
         if n <= NAMED:
             p.text(
-                "x", "y", text="short", source=nodes, y_offset=-9 if self._groups is None else -13, text_align="center",
-                text_font_size="11px", text_color=colours.text, text_baseline="bottom",
-            )  # fmt: skip
+                "x",
+                "y",
+                text="short",
+                source=nodes,
+                y_offset=-9 if self._groups is None else -13,
+                text_align="center",
+                text_font_size="11px",
+                text_color=colours.text,
+                text_baseline="bottom",
+            )
         self.hint += sampled(model)
         self._label = self.caption_above(p, 1 if self._groups is None else 2)
         return p

@@ -35,7 +35,9 @@ class Loadings(View):
         p.yaxis.visible = False
         p.xaxis.ticker = FixedTicker(ticks=list(range(0, columns + 1, 10 if columns > 20 else 2)))
         mapper = LinearColorMapper(palette=signed(colours), low=-1.0, high=1.0)
-        self._image = LiveImage(self, p, "loadings", mapper, (columns, self._n), (0, columns), (0, self._n), level="image")  # fmt: skip
+        self._image = LiveImage(
+            self, p, "loadings", mapper, (columns, self._n), (0, columns), (0, self._n), level="image"
+        )
         if self._known is not None:
             bottom = self._n + GAP
             sheet = sheet_of(self._known, n)

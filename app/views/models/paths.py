@@ -58,7 +58,11 @@ class Paths(View):
         self._points: dict[float, Point] = {}
         self._left = [] if scene.target.probit else shrinkages()
         self._posterior: Posterior | None = None
-        if isinstance(before, Paths) and before.scene.target.data == scene.target.data and before.scene.target.uploaded is scene.target.uploaded:  # fmt: skip
+        if (
+            isinstance(before, Paths)
+            and before.scene.target.data == scene.target.data
+            and before.scene.target.uploaded is scene.target.uploaded
+        ):
             self._points = dict(before._points)
             self._left = [x for x in self._left if x not in self._points]
         self._fresh = True
@@ -80,7 +84,16 @@ class Paths(View):
             p.line("x", "y", source=line, line_color=colour, line_width=2)
             p.line("x", "lasso", source=line, line_color=colour, line_width=1.5, line_dash="dashed")
         names = self.feed("names", "x", "y", "name")
-        p.text("x", "y", text=text_of("name", self._names), source=names, text_color=colours.text, text_font_size="12px", x_offset=6, text_baseline="middle")  # fmt: skip
+        p.text(
+            "x",
+            "y",
+            text=text_of("name", self._names),
+            source=names,
+            text_color=colours.text,
+            text_font_size="12px",
+            x_offset=6,
+            text_baseline="middle",
+        )
         p.add_layout(Span(location=model.shrinkage, dimension="height", line_color=colours.faint, line_dash="dotted"))
         self._label = self.caption_above(p, 2)
         return p
@@ -137,5 +150,7 @@ class Paths(View):
         if not self._points:
             return ""
         first = self._points[min(self._points)]
-        said = ", ".join(f"{name} {value:.2g}" for name, value in list(zip(self._names, first.quantiles[1], strict=False))[:SAID])  # fmt: skip
+        said = ", ".join(
+            f"{name} {value:.2g}" for name, value in list(zip(self._names, first.quantiles[1], strict=False))[:SAID]
+        )
         return f"medians at λ = {first.shrinkage:.3g}: {said}"

@@ -59,14 +59,25 @@ class SphericalGlobe(Globe):
     def _arrows(self, p: Any, x: str, y: str, source: ColumnDataSource) -> None:
         """A line from the middle, a dot at its end, and the topic's number."""
         n = self.scene.target.n_topics
-        source.data = {name: np.zeros(n) for name in (x, y, "alpha")} | {"topic": np.arange(n), "name": np.arange(1, n + 1).astype(str)}  # fmt: skip
+        source.data = {name: np.zeros(n) for name in (x, y, "alpha")} | {
+            "topic": np.arange(n),
+            "name": np.arange(1, n + 1).astype(str),
+        }
         colour = group_colour("topic")
         p.segment(0, 0, x, y, source=source, line_color=colour, line_width=3, line_alpha="alpha")
         p.scatter(x, y, source=source, size=20, fill_color=colour, line_color=self.scene.colours.surface, alpha="alpha")
         p.text(
-            x, y, text="name", source=source, text_color=self.scene.colours.surface, text_alpha="alpha", text_font_size="12px",
-            text_font_style="bold", text_align="center", text_baseline="middle",
-        )  # fmt: skip
+            x,
+            y,
+            text="name",
+            source=source,
+            text_color=self.scene.colours.surface,
+            text_alpha="alpha",
+            text_font_size="12px",
+            text_font_style="bold",
+            text_align="center",
+            text_baseline="middle",
+        )
 
     def compute(self, lanes: Frame) -> Data:
         return {

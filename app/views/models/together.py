@@ -29,7 +29,9 @@ class Together(View):
         if model.groups is not None:
             # Lines between the known groups.
             for at in np.flatnonzero(np.diff(model.groups[model.shown])) + 1:
-                p.segment([at / n, 0], [0, 1 - at / n], [at / n, 1], [1, 1 - at / n], line_color=colours.exact, line_width=0.7)  # fmt: skip
+                p.segment(
+                    [at / n, 0], [0, 1 - at / n], [at / n, 1], [1, 1 - at / n], line_color=colours.exact, line_width=0.7
+                )
         self._label = self.caption(p)
         return p
 

@@ -59,18 +59,36 @@ class Words(View):
             line_color=None,
         )
         p.text(
-            "left", "bottom", text=text_of("word", [shortened(word, 17) for word in scene.target.vocabulary]), source=bars,
-            x_offset=3, text_font_size="13px", text_color=colours.text, text_baseline="bottom",
-        )  # fmt: skip
+            "left",
+            "bottom",
+            text=text_of("word", [shortened(word, 17) for word in scene.target.vocabulary]),
+            source=bars,
+            x_offset=3,
+            text_font_size="13px",
+            text_color=colours.text,
+            text_baseline="bottom",
+        )
         heads = self.feed("heads", "x", "y", "topic", "right", "percent")
         p.text(
-            "x", "y", text=text_of("topic", [f"{self.group} {k + 1}" for k in range(self.n_groups())]), source=heads,
-            text_font_size="12px", text_font_style="bold", text_color=colours.faint, text_baseline="bottom",
-        )  # fmt: skip
+            "x",
+            "y",
+            text=text_of("topic", [f"{self.group} {k + 1}" for k in range(self.n_groups())]),
+            source=heads,
+            text_font_size="12px",
+            text_font_style="bold",
+            text_color=colours.faint,
+            text_baseline="bottom",
+        )
         p.text(
-            "right", "y", text=text_of("percent", [f"{k / 10:.1f} %" for k in range(1001)]), source=heads,
-            text_font_size="11px", text_color=colours.faint, text_baseline="bottom", text_align="right",
-        )  # fmt: skip
+            "right",
+            "y",
+            text=text_of("percent", [f"{k / 10:.1f} %" for k in range(1001)]),
+            source=heads,
+            text_font_size="11px",
+            text_color=colours.faint,
+            text_baseline="bottom",
+            text_align="right",
+        )
         self._slots: list[int] = []
         self._places: list[dict[int, float]] = [{} for _ in range(n)]
         self._means: list[dict[int, float]] = [{} for _ in range(n)]

@@ -45,9 +45,12 @@ def _compile(modules: dict[str, str], progress: Callable[[int, int, str], None])
             log.open("wb") as errors,
             subprocess.Popen(
                 [sys.executable, "-P", str(CROSS), folder],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
             ) as process,
-        ):  # fmt: skip
+        ):
             assert process.stdin is not None and process.stdout is not None
             process.stdin.write("\n".join(f"{module} {name}" for name, module in modules.items()))
             process.stdin.close()

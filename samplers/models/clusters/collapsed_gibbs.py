@@ -16,9 +16,17 @@ from sgmcmc_lab.samplers.targets.base import Array
 
 @jit.loop(
     types.void(
-        jit.rng_type, jit.matrix, jit.integers, types.int64, jit.matrix, jit.vector, jit.vector, jit.integers, jit.matrix,
+        jit.rng_type,
+        jit.matrix,
+        jit.integers,
+        types.int64,
+        jit.matrix,
+        jit.vector,
+        jit.vector,
+        jit.integers,
+        jit.matrix,
     )
-)  # fmt: skip
+)
 def sweep(rng, x, z, proposals, known, prior, alpha, shown, together):
     """Draw z_i of every point given all the others, propose splits and merges, and draw α given z, in place."""
     n_slots = len(known)

@@ -41,8 +41,18 @@ class ClusterMethod(Method):
 
     model = "clusters"
 
-    start_clusters = Count(1, bounds=(1, 100), label="Clusters at the start", doc="The number of random clusters in which the points begin. It affects only the start of a run.")  # fmt: skip
-    split_merge = Count(10, bounds=(0, 100), label="Splits and merges", doc="The number of proposals, per sweep over all points, to split a cluster or to merge two. Without them a chain may keep two groups in one cluster, or one group in two, for a long time.")  # fmt: skip
+    start_clusters = Count(
+        1,
+        bounds=(1, 100),
+        label="Clusters at the start",
+        doc="The number of random clusters in which the points begin. It affects only the start of a run.",
+    )
+    split_merge = Count(
+        10,
+        bounds=(0, 100),
+        label="Splits and merges",
+        doc="The number of proposals, per sweep over all points, to split a cluster or to merge two. Without them a chain may keep two groups in one cluster, or one group in two, for a long time.",
+    )
 
     def n_slots(self, model: Clusters) -> int:
         """How many clusters there may be."""

@@ -19,10 +19,19 @@ from sgmcmc_lab.samplers.targets.base import Array
 
 @jit.loop(
     types.float64(
-        jit.rng_type, jit.matrix, jit.integers, types.int64, jit.integers, jit.matrix, jit.matrix, jit.vector, jit.vector,
-        jit.integers, jit.matrix,
+        jit.rng_type,
+        jit.matrix,
+        jit.integers,
+        types.int64,
+        jit.integers,
+        jit.matrix,
+        jit.matrix,
+        jit.vector,
+        jit.vector,
+        jit.integers,
+        jit.matrix,
     )
-)  # fmt: skip
+)
 def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, together):
     """Draw z_i of the points that are chosen, propose splits and merges, then draw μ, Σ of every cluster and α, in
     place; Σ_k N_k tr Σ_k / N.
@@ -92,9 +101,28 @@ class MinibatchGibbs(ClusterMethod):
     chooses_batch_size = True
     compiled = (step, add_density)
 
-    batch_size = Count(50, bounds=(0, 100_000), tex="m", label="Points in a step", doc="The number of points whose clusters are drawn before μ and Σ; 0 tries several sizes and keeps the best.")  # fmt: skip
-    cost_ratio = Real(8.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of μ and Σ", doc="The number of points whose clusters can be drawn in the time of one draw of all μ and Σ.")  # fmt: skip
-    trial = Count(400, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many steps with all points. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all points are used.")  # fmt: skip
+    batch_size = Count(
+        50,
+        bounds=(0, 100_000),
+        tex="m",
+        label="Points in a step",
+        doc="The number of points whose clusters are drawn before μ and Σ; 0 tries several sizes and keeps the best.",
+    )
+    cost_ratio = Real(
+        8.0,
+        bounds=(1e-2, 1e6),
+        log=True,
+        tex=r"w_\theta/w_z",
+        label="Cost of μ and Σ",
+        doc="The number of points whose clusters can be drawn in the time of one draw of all μ and Σ.",
+    )
+    trial = Count(
+        400,
+        bounds=(10, 100_000),
+        log=True,
+        label="Trial of a size",
+        doc="The trial of one batch size costs as much as this many steps with all points. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all points are used.",
+    )
 
     def start(self, model: Clusters, rng: Generator) -> State:
         """Random clusters, and their μ and Σ given their points."""
@@ -109,9 +137,18 @@ class MinibatchGibbs(ClusterMethod):
         """A step with ``size`` points, in place; Σ_k N_k tr Σ_k / N of what it drew."""
         chosen = rng.choice(model.n_data, size, replace=False, shuffle=False)
         value = step(
-            rng, model.x, chosen, self.proposals(model, size, rng), state.z, state.known, state.drawn, model.prior,
-            state.alpha, model.shown, state.together,
-        )  # fmt: skip
+            rng,
+            model.x,
+            chosen,
+            self.proposals(model, size, rng),
+            state.z,
+            state.known,
+            state.drawn,
+            model.prior,
+            state.alpha,
+            model.shown,
+            state.together,
+        )
         return float(value)
 
     def adaptation(self, model: Clusters, state: State) -> Adaptation:

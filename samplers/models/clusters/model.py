@@ -49,17 +49,41 @@ class Clusters(Model):
     real_data = "iris"
     followed = ("clusters", "largest cluster", "second cluster", "concentration α")
 
-    points = Option(default="five", objects=[*BUILT_IN, UPLOADED], label="Points",
-                    doc="Five made-up clusters; irises of three species; wines of three growers; or an uploaded CSV file.")  # fmt: skip
+    points = Option(
+        default="five",
+        objects=[*BUILT_IN, UPLOADED],
+        label="Points",
+        doc="Five made-up clusters; irises of three species; wines of three growers; or an uploaded CSV file.",
+    )
     first = Count(1, bounds=(1, 99), label="First column", doc="The column of the data on the horizontal axis.")
     second = Count(2, bounds=(1, 99), label="Second column", doc="The column of the data on the vertical axis.")
-    cluster_sd = Real(0.15, bounds=(0.01, 3.0), log=True, tex="s", label="Cluster size s",
-                      doc="The standard deviation of a cluster that the prior expects, where that of all points is 1.")  # fmt: skip
-    freedom = Real(6.0, bounds=(4.0, 100.0), log=True, tex=r"\nu_0", label="Sameness ν₀",
-                   doc="The strength of the prior on that size: small values allow clusters of very different sizes.")  # fmt: skip
-    mean_weight = Real(0.03, bounds=(1e-3, 10.0), log=True, tex=r"\kappa_0", label="Prior weight κ₀",
-                       doc="The weight of the prior of a cluster's mean, in points. Small: clusters may lie anywhere.")  # fmt: skip
-    held_out = Real(0.2, bounds=(0.05, 0.5), label="Held-out share", doc="The share of the points that the methods do not see.")  # fmt: skip
+    cluster_sd = Real(
+        0.15,
+        bounds=(0.01, 3.0),
+        log=True,
+        tex="s",
+        label="Cluster size s",
+        doc="The standard deviation of a cluster that the prior expects, where that of all points is 1.",
+    )
+    freedom = Real(
+        6.0,
+        bounds=(4.0, 100.0),
+        log=True,
+        tex=r"\nu_0",
+        label="Sameness ν₀",
+        doc="The strength of the prior on that size: small values allow clusters of very different sizes.",
+    )
+    mean_weight = Real(
+        0.03,
+        bounds=(1e-3, 10.0),
+        log=True,
+        tex=r"\kappa_0",
+        label="Prior weight κ₀",
+        doc="The weight of the prior of a cluster's mean, in points. Small: clusters may lie anywhere.",
+    )
+    held_out = Real(
+        0.2, bounds=(0.05, 0.5), label="Held-out share", doc="The share of the points that the methods do not see."
+    )
     split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out points.")
 
     @classmethod
@@ -109,7 +133,9 @@ class Clusters(Model):
             "columns": f"{self.names[0]} and {self.names[1]}",
         }
         if self.groups is not None:
-            facts["known groups"] = f"{len(self.data.group_names)}: {', '.join(self.data.group_names[:6])}{', …' * (len(self.data.group_names) > 6)}"  # fmt: skip
+            facts["known groups"] = (
+                f"{len(self.data.group_names)}: {', '.join(self.data.group_names[:6])}{', …' * (len(self.data.group_names) > 6)}"
+            )
         return facts
 
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:

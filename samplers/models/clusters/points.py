@@ -39,7 +39,10 @@ def five() -> Points:
     rng = np.random.default_rng(5)
     shares = np.array([0.3, 0.25, 0.2, 0.15, 0.1])
     means = np.array([[-3.8, -1.9], [4.0, -2.5], [0.0, 3.6], [-4.2, 3.6], [4.2, 3.2]])
-    angles, lengths = np.array([0.5, -0.6, 0.0, 1.2, 0.8]), np.array([[1.0, 0.45], [0.9, 0.5], [1.1, 0.5], [0.5, 0.5], [0.75, 0.35]])  # fmt: skip
+    angles, lengths = (
+        np.array([0.5, -0.6, 0.0, 1.2, 0.8]),
+        np.array([[1.0, 0.45], [0.9, 0.5], [1.1, 0.5], [0.5, 0.5], [0.75, 0.35]]),
+    )
     groups = np.sort(rng.choice(5, 1250, p=shares))
     turned = np.array([[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]]).transpose(2, 0, 1)
     x = means[groups] + np.einsum("nij,nj->ni", turned[groups], lengths[groups] * rng.standard_normal((1250, 2)))
@@ -57,9 +60,20 @@ def wine() -> Points:
     """178 wines of three growers, by thirteen measurements (Forina et al. 1988)."""
     rows = table("clusters", "wine_data.csv", ",")
     names = (
-        "alcohol", "malic acid", "ash", "alkalinity", "magnesium", "phenols", "flavonoids", "other phenols",
-        "proanthocyanins", "colour", "hue", "OD280", "proline",
-    )  # fmt: skip
+        "alcohol",
+        "malic acid",
+        "ash",
+        "alkalinity",
+        "magnesium",
+        "phenols",
+        "flavonoids",
+        "other phenols",
+        "proanthocyanins",
+        "colour",
+        "hue",
+        "OD280",
+        "proline",
+    )
     return Points(names, rows[:, :13], rows[:, 13].astype(np.int64), ("grower 1", "grower 2", "grower 3"))
 
 
@@ -93,5 +107,9 @@ def _read(sheet: Sheet) -> Points:
         return Points(of_x, x, taken=taken)
     group_names, groups = np.unique([row[at].strip()[:MAX_NAME] for _, row in rows], return_inverse=True)
     if len(group_names) > MAX_GROUPS:
-        raise FileError(name, f"has {len(group_names):,} different values in the column {quoted(names[at])}", f"it holds the known groups, of which at most {MAX_GROUPS} are allowed; leave it out, or choose another column")  # fmt: skip
+        raise FileError(
+            name,
+            f"has {len(group_names):,} different values in the column {quoted(names[at])}",
+            f"it holds the known groups, of which at most {MAX_GROUPS} are allowed; leave it out, or choose another column",
+        )
     return Points(of_x, x, groups.astype(np.int64), tuple(str(each) for each in group_names), taken)

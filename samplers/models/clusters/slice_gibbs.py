@@ -20,10 +20,19 @@ MAX_STICKS = 2000
 
 @jit.loop(
     types.int64(
-        jit.rng_type, jit.matrix, jit.integers, types.int64, jit.matrix, jit.matrix, jit.vector, jit.vector, jit.vector,
-        jit.integers, jit.matrix,
+        jit.rng_type,
+        jit.matrix,
+        jit.integers,
+        types.int64,
+        jit.matrix,
+        jit.matrix,
+        jit.vector,
+        jit.vector,
+        jit.vector,
+        jit.integers,
+        jit.matrix,
     )
-)  # fmt: skip
+)
 def step(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, together):
     """Propose splits and merges, draw α, the sticks and the clusters given z, then the slices and z; 0 where there are
     too many sticks, else 1.
@@ -133,9 +142,18 @@ class SliceGibbs(ClusterMethod):
     def _step(self, model: Clusters, state: State, proposals: int, rng: Generator) -> None:
         known, drawn, weights = state.known, state.drawn, state.extra["weights"]
         if not step(
-            rng, model.x, state.z, proposals, known, drawn, weights, model.prior, state.alpha, model.shown,
+            rng,
+            model.x,
+            state.z,
+            proposals,
+            known,
+            drawn,
+            weights,
+            model.prior,
+            state.alpha,
+            model.shown,
             state.together,
-        ):  # fmt: skip
+        ):
             raise FloatingPointError(f"A step needs more than {MAX_STICKS:,} sticks.")
 
     def advance(self, model: Clusters, state: State, rng: Generator) -> int:

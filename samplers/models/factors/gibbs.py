@@ -212,8 +212,12 @@ class FactorsGibbs(FactorsMethod):
     source = "Knowles & Ghahramani 2011"
     compiled = (sweep,)
 
-    start_factors = Count(10, bounds=(0, 50), label="Factors at the start",
-                          doc="The number of random factors at the start; afterwards the posterior determines the number.")  # fmt: skip
+    start_factors = Count(
+        10,
+        bounds=(0, 50),
+        label="Factors at the start",
+        doc="The number of random factors at the start; afterwards the posterior determines the number.",
+    )
 
     def start(self, model: Factors, rng: Generator) -> GibbsState:
         """Random factors that explain half of the variance, each in half of the columns."""
@@ -235,7 +239,16 @@ class FactorsGibbs(FactorsMethod):
     def advance(self, model: Factors, state: GibbsState, rng: Generator) -> int:
         """One sweep."""
         priors = np.array([model.noise_prior, SLAB_PRIOR, CONCENTRATION_PRIOR])
-        sweep(rng, model.columns_of_y, state.loadings, state.x, state.used, state.scales, priors, model.known_noise is None)  # fmt: skip
+        sweep(
+            rng,
+            model.columns_of_y,
+            state.loadings,
+            state.x,
+            state.used,
+            state.scales,
+            priors,
+            model.known_noise is None,
+        )
         if not np.isfinite(state.scales).all():
             raise FloatingPointError("A scale is no longer finite.")
         state.average.next()[:] += self._covariance(state).ravel()

@@ -84,18 +84,45 @@ class Factors(Model):
     real_data = "wine"
     followed = ("factors in use", "largest factor", "explained variance", "noise variance")
 
-    data = Option(default="made", objects=["made", *BUILT_IN, UPLOADED], label="Data",
-                  doc="Made-up rows of 50 columns with ten factors; wines, by thirteen measurements; written digits, by their pixels; or an uploaded CSV file.")  # fmt: skip
-    rows = Count(100, bounds=(10, 10_000), log=True, tex="N", label="Rows N",
-                 doc="The number of rows that the methods see; for a file at most those that are not held out. The time of a step of Gamma SGVB does not depend on it.")  # fmt: skip
-    n_factors = Count(20, bounds=(1, 50), tex="K", label="Factors K",
-                      doc="The most factors that the variational methods may use; the prior of r turns off those that are not needed.")  # fmt: skip
-    prior = Option(default="gamma process", objects=["gamma process", "fixed"], label="Prior of the loadings",
-                   doc="Each factor has a rate of its own, from a gamma process; or every loading is Gamma(0.1, 1), as of the paper's made-up data.")  # fmt: skip
-    noise = Option(default="learned", objects=["learned", "known"], label="Noise variance σ²",
-                   doc="Learned with the factors; or known, as only that of the made-up data is.")  # fmt: skip
-    held_out = Real(0.2, bounds=(0.05, 0.5), label="Held-out share",
-                    doc="The share of the rows that the methods do not see. Of the made-up data a thousand more are drawn.")  # fmt: skip
+    data = Option(
+        default="made",
+        objects=["made", *BUILT_IN, UPLOADED],
+        label="Data",
+        doc="Made-up rows of 50 columns with ten factors; wines, by thirteen measurements; written digits, by their pixels; or an uploaded CSV file.",
+    )
+    rows = Count(
+        100,
+        bounds=(10, 10_000),
+        log=True,
+        tex="N",
+        label="Rows N",
+        doc="The number of rows that the methods see; for a file at most those that are not held out. The time of a step of Gamma SGVB does not depend on it.",
+    )
+    n_factors = Count(
+        20,
+        bounds=(1, 50),
+        tex="K",
+        label="Factors K",
+        doc="The most factors that the variational methods may use; the prior of r turns off those that are not needed.",
+    )
+    prior = Option(
+        default="gamma process",
+        objects=["gamma process", "fixed"],
+        label="Prior of the loadings",
+        doc="Each factor has a rate of its own, from a gamma process; or every loading is Gamma(0.1, 1), as of the paper's made-up data.",
+    )
+    noise = Option(
+        default="learned",
+        objects=["learned", "known"],
+        label="Noise variance σ²",
+        doc="Learned with the factors; or known, as only that of the made-up data is.",
+    )
+    held_out = Real(
+        0.2,
+        bounds=(0.05, 0.5),
+        label="Held-out share",
+        doc="The share of the rows that the methods do not see. Of the made-up data a thousand more are drawn.",
+    )
     split_seed = Count(
         1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the rows that are held out, or drawn."
     )
@@ -241,7 +268,9 @@ class Factors(Model):
         by_w[:] = slope * w
         if len(precision):
             shape, rate = self.noise_prior
-            value += shape * np.log(rate) - special.gammaln(shape) + (shape - 1) * log_precision[0] - rate * precision[0]  # fmt: skip
+            value += (
+                shape * np.log(rate) - special.gammaln(shape) + (shape - 1) * log_precision[0] - rate * precision[0]
+            )
             by_precision[:] = precision * precision_slope + shape - 1 - rate * precision
         d, k = w.shape
         if not len(top):
@@ -258,7 +287,11 @@ class Factors(Model):
         by_s = s * (d * log_gamma + sums) - d * (s * special.digamma(1 + s) - 1)
         # r given γ₀ and c₀.
         shape = mass / k
-        value += k * (shape * log_rate - special.gammaln(1 + shape) + log_mass - np.log(k)) + (shape - 1) * log_r.sum() - rate * r.sum()  # fmt: skip
+        value += (
+            k * (shape * log_rate - special.gammaln(1 + shape) + log_mass - np.log(k))
+            + (shape - 1) * log_r.sum()
+            - rate * r.sum()
+        )
         by_r[:] = by_s + shape - 1 - rate * r
         by_mass = shape * (k * log_rate + log_r.sum()) - k * (shape * special.digamma(1 + shape) - 1)
         # All three are Gamma(1, 1).

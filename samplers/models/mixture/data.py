@@ -81,7 +81,9 @@ def read(files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED
         return Documents(corpus, taken=corpus.taken)
     other = next((name for name in files if name not in visits), None)
     if other is not None:
-        raise FileError(other, "came with visits", f"files of visits end in {' or '.join(VISITS)}, and come without others")  # fmt: skip
+        raise FileError(
+            other, "came with visits", f"files of visits end in {' or '.join(VISITS)}, and come without others"
+        )
     kinds = [_kind(name) for name in visits]
     if len(set(kinds)) < len(kinds):
         raise FileError(list(visits)[-1], f"is another {kinds[-1]} file", "allowed is one of each kind")
@@ -90,8 +92,11 @@ def read(files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED
     with reading(ordered[0][0]):
         decoded = [(name, *decode(name, _unpacked(name, content), form.encoding)) for name, content in ordered]
         found = _read_visits([(name, text) for name, text, _ in decoded], tell)
-    what = f"visits of web pages: {counted(found.corpus.n_documents, 'visitor')} and {counted(found.corpus.n_words, 'page')}"  # fmt: skip
-    return replace(found, taken=taken_text(what, decoded[0][2], f"held out: {counted(found.n_test, 'visitor')}" if found.n_test else ""))  # fmt: skip
+    what = f"visits of web pages: {counted(found.corpus.n_documents, 'visitor')} and {counted(found.corpus.n_words, 'page')}"
+    return replace(
+        found,
+        taken=taken_text(what, decoded[0][2], f"held out: {counted(found.n_test, 'visitor')}" if found.n_test else ""),
+    )
 
 
 def _kind(name: str) -> str:
@@ -147,13 +152,19 @@ def _read_visits(files: list[tuple[str, str]], tell: Tell) -> Documents:
                 n_tokens += 1
                 _check(place, n_tokens, MAX_TOKENS, "visits")
             elif line.strip() and kind not in ("I,", "T,", "N,"):
-                raise FileError(place, f"has {quoted(line)}", "allowed are lines that begin with A, C or V, and I, T or N at the top")  # fmt: skip
+                raise FileError(
+                    place,
+                    f"has {quoted(line)}",
+                    "allowed are lines that begin with A, C or V, and I, T or N at the top",
+                )
         _close(words, mine)
     there = np.array([len(each) > 0 for each in words], dtype=bool)
     n_test = int(there[n_first:].sum()) if len(files) > 1 else 0
     kept = [each for each in words if len(each)]
     if len(kept) - n_test < 2 or len(names) < 2:
-        raise FileError(files[0][0], f"has {len(kept) - n_test} visitors of {len(names)} pages", "allowed are two of each, or more")  # fmt: skip
+        raise FileError(
+            files[0][0], f"has {len(kept) - n_test} visitors of {len(names)} pages", "allowed are two of each, or more"
+        )
     offsets = np.concatenate([[0], np.cumsum([len(each) for each in kept])]).astype(np.int64)
     known = tuple(title for title, here in zip(titles, there, strict=True) if here)
     return Documents(Corpus(offsets, np.concatenate(kept), tuple(names), known), n_test=n_test, of_text=False)

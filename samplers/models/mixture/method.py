@@ -30,9 +30,7 @@ from sgmcmc_lab.samplers.targets.base import Array
 TINY = 1e-300
 """A gamma draw that is smaller, or 0 in floating point, is taken for this."""
 
-MOVE = types.void(
-    jit.rng_type, jit.matrix, jit.vector, jit.matrix, types.float64, jit.vector, types.int64, jit.vector
-)  # fmt: skip
+MOVE = types.void(jit.rng_type, jit.matrix, jit.vector, jit.matrix, types.float64, jit.vector, types.int64, jit.vector)
 """move(rng, x, prior, counts, factor, sizes, top, params): move x (rows, slots), of the first ``top`` slots.
 
 The shape of x_rk is prior_r + factor·counts_rk. A slot whose ``sizes`` is 0 has no documents: what it holds is drawn
@@ -42,10 +40,21 @@ with that shape at once, which is that of the prior for its words.
 
 @jit.loop(
     types.int64(
-        jit.rng_type, jit.integers, jit.integers, ids, jit.integers, jit.vector, jit.matrix, jit.matrix, jit.vector,
-        types.float64, types.float64, jit.integers, jit.matrix,
+        jit.rng_type,
+        jit.integers,
+        jit.integers,
+        ids,
+        jit.integers,
+        jit.vector,
+        jit.matrix,
+        jit.matrix,
+        jit.vector,
+        types.float64,
+        types.float64,
+        jit.integers,
+        jit.matrix,
     )
-)  # fmt: skip
+)
 def assign(rng, documents, offsets, words, z, sizes, gammas, theta, alpha, alpha_mean, prior, shown, together):
     """Draw α given the sticks, then the slices of these documents, as many new sticks as they reach, and their z.
 
@@ -196,7 +205,12 @@ class MixtureMethod(Method):
     move: ClassVar[Any]
     """The compiled move, of type :data:`MOVE`."""
 
-    start_clusters = Count(20, bounds=(1, 100), label="Clusters at the start", doc="The number of random clusters in which the documents begin. It affects the start of a run, and a sampler that does not mix.")  # fmt: skip
+    start_clusters = Count(
+        20,
+        bounds=(1, 100),
+        label="Clusters at the start",
+        doc="The number of random clusters in which the documents begin. It affects the start of a run, and a sampler that does not mix.",
+    )
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
@@ -219,9 +233,15 @@ class MixtureMethod(Method):
         sizes, shown = np.bincount(z, minlength=n_slots).astype(float), len(model.shown)
         theta = np.zeros((model.n_words, n_slots))
         state = State(
-            z, sizes, np.zeros((2, n_slots)), theta, np.zeros(n_slots), np.ones(1), np.zeros((shown, shown)),
+            z,
+            sizes,
+            np.zeros((2, n_slots)),
+            theta,
+            np.zeros(n_slots),
+            np.ones(1),
+            np.zeros((shown, shown)),
             LaterLogAverage(model.held.n_documents),
-        )  # fmt: skip
+        )
         counts, of_sticks = np.zeros_like(theta), np.zeros((2, n_slots))
         count(np.arange(n), model.training.offsets, model.training.words, z, counts, of_sticks)
         used = np.flatnonzero(sizes)[-1] + 1
@@ -235,9 +255,20 @@ class MixtureMethod(Method):
         """Slices, new sticks and z of a batch, then the move of all clusters."""
         data, batch = model.training, self.batch(model, rng)
         if not assign(
-            rng, batch, data.offsets, data.words, state.z, state.sizes, state.gammas, state.theta, state.alpha,
-            model.alpha_mean, model.prior, model.shown, state.together,
-        ):  # fmt: skip
+            rng,
+            batch,
+            data.offsets,
+            data.words,
+            state.z,
+            state.sizes,
+            state.gammas,
+            state.theta,
+            state.alpha,
+            model.alpha_mean,
+            model.prior,
+            model.shown,
+            state.together,
+        ):
             raise FloatingPointError(f"A step needs more than {model.n_slots:,} clusters, for which there is no room.")
         counts, of_sticks = np.empty_like(state.theta), np.empty_like(state.gammas)
         count(batch, data.offsets, data.words, state.z, counts, of_sticks)
@@ -248,7 +279,9 @@ class MixtureMethod(Method):
         self.move(rng, state.gammas, of_both, of_sticks, factor, state.sizes, used, self.packed(True))
         measure(state, used)
         if not np.isfinite(state.weights).all():
-            raise FloatingPointError(f"{self.title} left the numbers at step {state.steps + 1:,}: its step size is too large.")  # fmt: skip
+            raise FloatingPointError(
+                f"{self.title} left the numbers at step {state.steps + 1:,}: its step size is too large."
+            )
         state.steps += 1
         return len(batch)
 
@@ -317,7 +350,14 @@ def measure(state: State, used: int) -> None:
 class StochasticMixture(MixtureMethod):
     """A method over minibatches of documents."""
 
-    batch_size = Count(100, bounds=(1, 100_000), log=True, tex="n", label="Documents in a step", doc="The number of documents that get a new cluster in a step, and that represent all documents in the update of the clusters' words and sticks.")  # fmt: skip
+    batch_size = Count(
+        100,
+        bounds=(1, 100_000),
+        log=True,
+        tex="n",
+        label="Documents in a step",
+        doc="The number of documents that get a new cluster in a step, and that represent all documents in the update of the clusters' words and sticks.",
+    )
 
     def batch(self, model: Mixture, rng: Generator) -> NDArray[np.int64]:
         size = min(int(self.batch_size), model.n_data)

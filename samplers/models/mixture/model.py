@@ -47,19 +47,70 @@ class Mixture(Model):
     real_data = "reuters"
     followed = ("clusters", "largest cluster", "second cluster", "concentration α")
 
-    corpus = Option(default="synthetic", objects=["synthetic", "reuters", UPLOADED], label="Documents",
-                    doc="Synthetic: documents of six clusters, each with its own words. Reuters: 395 articles. Uploaded: a corpus, or visits of web pages.")  # fmt: skip
-    documents = Count(600, bounds=(20, 20_000), log=True, label="Synthetic documents", doc="The number of synthetic documents, held-out ones included.")  # fmt: skip
-    length = Count(20, bounds=(2, 200), log=True, label="Their length", doc="The number of words of a synthetic document. Fewer words say less about its cluster.")  # fmt: skip
-    prior = Real(0.5, bounds=(1e-3, 10.0), log=True, tex="a", label="Prior of words a",
-                 doc="The parameter of the Dirichlet prior of a cluster's words. Small values give each cluster few words.")  # fmt: skip
-    alpha_mean = Real(1.0, bounds=(1e-3, 1000.0), log=True, tex="m", label="Prior mean of α",
-                      doc="The mean of the exponential prior of the concentration α. Large values expect many clusters.")  # fmt: skip
-    held_out = Real(0.2, bounds=(0.01, 0.5), label="Held-out share", doc="The share of the documents that the methods do not see; at most 5,000. Visits with a .test file have theirs.")  # fmt: skip
+    corpus = Option(
+        default="synthetic",
+        objects=["synthetic", "reuters", UPLOADED],
+        label="Documents",
+        doc="Synthetic: documents of six clusters, each with its own words. Reuters: 395 articles. Uploaded: a corpus, or visits of web pages.",
+    )
+    documents = Count(
+        600,
+        bounds=(20, 20_000),
+        log=True,
+        label="Synthetic documents",
+        doc="The number of synthetic documents, held-out ones included.",
+    )
+    length = Count(
+        20,
+        bounds=(2, 200),
+        log=True,
+        label="Their length",
+        doc="The number of words of a synthetic document. Fewer words say less about its cluster.",
+    )
+    prior = Real(
+        0.5,
+        bounds=(1e-3, 10.0),
+        log=True,
+        tex="a",
+        label="Prior of words a",
+        doc="The parameter of the Dirichlet prior of a cluster's words. Small values give each cluster few words.",
+    )
+    alpha_mean = Real(
+        1.0,
+        bounds=(1e-3, 1000.0),
+        log=True,
+        tex="m",
+        label="Prior mean of α",
+        doc="The mean of the exponential prior of the concentration α. Large values expect many clusters.",
+    )
+    held_out = Real(
+        0.2,
+        bounds=(0.01, 0.5),
+        label="Held-out share",
+        doc="The share of the documents that the methods do not see; at most 5,000. Visits with a .test file have theirs.",
+    )
     split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out documents.")
-    min_documents = Count(2, bounds=(1, 1000), log=True, label="Rare words", doc="Words in fewer documents than this are left out of uploaded texts.")  # fmt: skip
-    max_share = Real(0.5, bounds=(0.01, 1.0), label="Common words", doc="Words in a larger share of the documents are left out of uploaded texts.")  # fmt: skip
-    max_words = Count(5000, bounds=(10, 10_000), log=True, tex="V", label="Largest vocabulary", doc="Of uploaded documents the words in the most of them are kept, up to this many.")  # fmt: skip
+    min_documents = Count(
+        2,
+        bounds=(1, 1000),
+        log=True,
+        label="Rare words",
+        doc="Words in fewer documents than this are left out of uploaded texts.",
+    )
+    max_share = Real(
+        0.5,
+        bounds=(0.01, 1.0),
+        label="Common words",
+        doc="Words in a larger share of the documents are left out of uploaded texts.",
+    )
+    max_words = Count(
+        5000,
+        bounds=(10, 10_000),
+        log=True,
+        tex="V",
+        label="Largest vocabulary",
+        doc="Of uploaded documents the words in the most of them are kept, up to this many.",
+    )
 
     @classmethod
     def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Documents:
@@ -78,7 +129,9 @@ class Mixture(Model):
             order = Generator(SFC64(self.split_seed)).permutation(n)
             seen, held = np.sort(order[n_test:]), np.sort(order[:n_test])
         if len(seen) < 2:
-            raise SpecError("model.held_out", self.held_out, f"of {n} documents that leaves {len(seen)}; two are needed")  # fmt: skip
+            raise SpecError(
+                "model.held_out", self.held_out, f"of {n} documents that leaves {len(seen)}; two are needed"
+            )
         self.training, self.held = whole.part(seen), whole.part(held)
         """The documents that the methods see, and those that they do not."""
         self.groups = None if known.groups is None else known.groups[seen]
@@ -101,7 +154,11 @@ class Mixture(Model):
         brought = self.uploaded
         if not brought.of_text:
             if brought.corpus.n_words > MAX_CELLS // 100:
-                raise SpecError("model.corpus", UPLOADED, f"these visits are of {brought.corpus.n_words:,} pages; allowed are {MAX_CELLS // 100:,}")  # fmt: skip
+                raise SpecError(
+                    "model.corpus",
+                    UPLOADED,
+                    f"these visits are of {brought.corpus.n_words:,} pages; allowed are {MAX_CELLS // 100:,}",
+                )
             return brought
         return Documents(brought.corpus.trimmed(self.min_documents, self.max_share, self.max_words))
 

@@ -40,7 +40,14 @@ class MixtureSCIR(StochasticMixture):
     source = "Baker et al. 2018, Algorithm 1 and section 4.2"
     move = move
 
-    step_size = Real(0.1, bounds=(1e-4, 10.0), log=True, tex="h", label="Step size h", doc="The time between two minibatches, for words and sticks. Small steps average over many minibatches; there is no discretisation error at any h.")  # fmt: skip
+    step_size = Real(
+        0.1,
+        bounds=(1e-4, 10.0),
+        log=True,
+        tex="h",
+        label="Step size h",
+        doc="The time between two minibatches, for words and sticks. Small steps average over many minibatches; there is no discretisation error at any h.",
+    )
 
     tried_at = ({"batch_size": 4, "start_clusters": 3, "step_size": 0.7}, {"batch_size": 100, "start_clusters": 2})
 

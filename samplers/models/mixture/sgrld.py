@@ -46,8 +46,22 @@ class MixtureSGRLD(StochasticMixture):
     source = "Patterson & Teh 2013; Baker et al. 2018, section 4.2"
     move = move
 
-    step_size = Real(0.02, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="Step size ε of words", doc="The time that the words of the clusters advance in a step.")  # fmt: skip
-    stick_step = Real(0.02, bounds=(1e-6, 1.0), log=True, tex=r"\eta", label="Step size η of sticks", doc="The time that the sticks advance in a step.")  # fmt: skip
+    step_size = Real(
+        0.02,
+        bounds=(1e-6, 1.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε of words",
+        doc="The time that the words of the clusters advance in a step.",
+    )
+    stick_step = Real(
+        0.02,
+        bounds=(1e-6, 1.0),
+        log=True,
+        tex=r"\eta",
+        label="Step size η of sticks",
+        doc="The time that the sticks advance in a step.",
+    )
 
     tried_at = ({"batch_size": 4, "start_clusters": 3, "step_size": 0.2, "stick_step": 0.1},)
 

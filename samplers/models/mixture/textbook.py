@@ -17,7 +17,11 @@ def step(method, rng, model, state):
     data, z = model.training, state.z
     bags = [data.words[a:b] for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
     all_of_them = method.key == "mixture_gibbs"
-    batch = np.arange(len(z)) if all_of_them else rng.choice(len(z), min(method.batch_size, len(z)), replace=False, shuffle=False)  # fmt: skip
+    batch = (
+        np.arange(len(z))
+        if all_of_them
+        else rng.choice(len(z), min(method.batch_size, len(z)), replace=False, shuffle=False)
+    )
     gammas = [state.gammas[:, k].copy() for k in range(z.max() + 1)]
     clusters = [state.theta[:, k].copy() for k in range(z.max() + 1)]
     v, w = lengths(np.array(gammas).T)
@@ -33,7 +37,9 @@ def step(method, rng, model, state):
         z[i] = min(np.searchsorted(p.cumsum(), rng.random() * p.sum(), side="right"), len(p) - 1)
     used, scale = z.max() + 1, len(z) / len(batch)
     mine = [[i for i in batch if z[i] == k] for k in range(used)]
-    counts = [np.bincount(np.concatenate([bags[i] for i in some] or [bags[0][:0]]), minlength=model.n_words) for some in mine]  # fmt: skip
+    counts = [
+        np.bincount(np.concatenate([bags[i] for i in some] or [bags[0][:0]]), minlength=model.n_words) for some in mine
+    ]
     sizes = np.array([len(some) for some in mine])
     both = [np.array([sizes[k], sizes[k + 1 :].sum()]) for k in range(used)]
     state.theta[:], state.gammas[:] = 0.0, 0.0

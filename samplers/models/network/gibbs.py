@@ -66,10 +66,18 @@ def _draw_gamma(rng, shape, rate):
 
 @jit.loop(
     types.boolean(
-        jit.rng_type, jit.matrix, jit.vector, jit.vector, jit.vector, jit.vector,
-        jit.integer_matrix, jit.integers, jit.integers, jit.vector,
+        jit.rng_type,
+        jit.matrix,
+        jit.vector,
+        jit.vector,
+        jit.vector,
+        jit.vector,
+        jit.integer_matrix,
+        jit.integers,
+        jit.integers,
+        jit.vector,
     )
-)  # fmt: skip
+)
 def sweep(rng, w, r, a, c, top, edges, held_first, held_other, prior):
     """Draw every unknown once from its conditional, in place; whether that could be done. ``top`` holds γ₀ and c₀.
 

@@ -71,9 +71,12 @@ class Graph:
 
 
 def make_graph(
-    names: tuple[str, ...], pairs: Any, groups: NDArray[np.int64] | None = None, group_source: str = "",
+    names: tuple[str, ...],
+    pairs: Any,
+    groups: NDArray[np.int64] | None = None,
+    group_source: str = "",
     taken: Taken | None = None,
-) -> Graph:  # fmt: skip
+) -> Graph:
     """A graph of pairs of node numbers in any order, where a pair may come twice."""
     edges = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
     return Graph(names, np.unique(edges, axis=0), groups, group_source, taken)
@@ -198,7 +201,9 @@ def _read(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
     if len(graph.edges) == 0:
         raise FileError(file, "has no edge", "a graph needs an edge at least")
     if len(graph.edges) == graph.n_pairs:
-        raise FileError(file, f"has an edge between all {graph.n_nodes} nodes", "a graph needs a pair without one at least")  # fmt: skip
+        raise FileError(
+            file, f"has an edge between all {graph.n_nodes} nodes", "a graph needs a pair without one at least"
+        )
     return graph
 
 
@@ -267,7 +272,9 @@ def titles_of_edges(first: list[str], rest: list[list[str]]) -> bool:
         return True
     stems = {match[1].lower() if match else "" for match in map(_STEM.fullmatch, map(str.strip, first[:2]))}
     stem = stems.pop()
-    return bool(stem) and not stems and not any(cell.strip().lower().startswith(stem) for row in rest for cell in row[:2])  # fmt: skip
+    return (
+        bool(stem) and not stems and not any(cell.strip().lower().startswith(stem) for row in rest for cell in row[:2])
+    )
 
 
 def _is_number(cell: str) -> bool:
@@ -281,7 +288,11 @@ def _is_id(cell: str) -> bool:
 def _read_edges(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
     sheet = Sheet(file, content, form, titles=titles_of_edges)
     if sheet.n_columns < 2:
-        raise FileError(f"{file}, line {sheet.title_line}", "has one column", "allowed are two columns or more, two of which are the ends of the edges")  # fmt: skip
+        raise FileError(
+            f"{file}, line {sheet.title_line}",
+            "has one column",
+            "allowed are two columns or more, two of which are the ends of the edges",
+        )
     plain = [_plain(title) for title in sheet.titles]
     named = [next((k for k, each in enumerate(plain) if each in ends), None) for ends in (SOURCES, TARGETS)]
     first, second = (0, 1) if None in named else named
@@ -310,12 +321,13 @@ def _read_edges(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
     others = [sheet.called(k) for k in range(sheet.n_columns) if k not in (source, target)]
     between = len(names) - len(shape.lines)
     taken = sheet.taken(
-        n_rows, [("source", "source", source), ("target", "target", target)],
+        n_rows,
+        [("source", "source", source), ("target", "target", target)],
         f"{', '.join(others[:5])}{', …' * (len(others) > 5)} not used" if others else "",
         f"{counted(lacking, 'row')} with a missing end left out" if lacking else "",
         shape.loops(),
         f"{between:,} numbers between that have no edge are nodes, too" if between else "",
-    )  # fmt: skip
+    )
     return make_graph(tuple(names), [(index[a], index[b]) for a, b in shape.edges], taken=taken)
 
 

@@ -53,10 +53,22 @@ class NetworkHMC(NetworkMethod):
     source = "Neal 2011; Knowles 2015, section 4.1"
     compiled = (log_joint, add_probabilities)
 
-    step_size = Real(0.05, bounds=(1e-4, 1.0), log=True, tex=r"\epsilon", label="Step size ε",
-                     doc="The time of one leapfrog step. Too large, and all proposals are rejected.")  # fmt: skip
-    n_leapfrog = Count(20, bounds=(1, 200), log=True, tex="L", label="Leapfrog steps L",
-                       doc="Leapfrog steps in one proposal; each costs one gradient of all observed pairs.")  # fmt: skip
+    step_size = Real(
+        0.05,
+        bounds=(1e-4, 1.0),
+        log=True,
+        tex=r"\epsilon",
+        label="Step size ε",
+        doc="The time of one leapfrog step. Too large, and all proposals are rejected.",
+    )
+    n_leapfrog = Count(
+        20,
+        bounds=(1, 200),
+        log=True,
+        tex="L",
+        label="Leapfrog steps L",
+        doc="Leapfrog steps in one proposal; each costs one gradient of all observed pairs.",
+    )
 
     def start(self, model: Network, rng: Generator) -> HMCState:
         """Random weights that give the graph's density."""

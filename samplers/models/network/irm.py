@@ -41,10 +41,20 @@ def _move(sign, k, edges_of, pairs_of, edges, pairs):
 
 @jit.loop(
     types.int64(
-        jit.rng_type, types.int64, jit.integers, jit.integers, jit.integer_matrix, jit.integer_matrix, jit.vector,
-        jit.integers, jit.integers, jit.integers, jit.integers, types.float64,
+        jit.rng_type,
+        types.int64,
+        jit.integers,
+        jit.integers,
+        jit.integer_matrix,
+        jit.integer_matrix,
+        jit.vector,
+        jit.integers,
+        jit.integers,
+        jit.integers,
+        jit.integers,
+        types.float64,
     )
-)  # fmt: skip
+)
 def sweep(rng, first, z, sizes, edges, pairs, alpha, edge_first, edge_other, held_first, held_other, prior):
     """Draw z_i of every node from ``first`` on given all others, then α; in place.
 
@@ -164,8 +174,14 @@ class NetworkIRM(NetworkMethod):
     source = "Kemp & Tenenbaum 2006; Knowles 2015, section 4.1"
     compiled = (sweep,)
 
-    beta = Real(1.0, bounds=(1e-3, 100.0), log=True, tex=r"\beta", label="Prior of η: β",
-                doc="The prior counts for each two clusters, of edges and equally of pairs without one.")  # fmt: skip
+    beta = Real(
+        1.0,
+        bounds=(1e-3, 100.0),
+        log=True,
+        tex=r"\beta",
+        label="Prior of η: β",
+        doc="The prior counts for each two clusters, of edges and equally of pairs without one.",
+    )
 
     def start(self, model: Network, rng: Generator) -> IRMState:
         """Nodes in K clusters at random: from a single one the first step is the hardest."""
@@ -180,9 +196,17 @@ class NetworkIRM(NetworkMethod):
         n, at = len(state.z), 0
         while at < n:
             at = sweep(
-                rng, at, state.z, state.sizes, state.edges, state.pairs, state.alpha,
-                *model.edge_of, *model.held_of, self.beta,
-            )  # fmt: skip
+                rng,
+                at,
+                state.z,
+                state.sizes,
+                state.edges,
+                state.pairs,
+                state.alpha,
+                *model.edge_of,
+                *model.held_of,
+                self.beta,
+            )
             if at < n:
                 state.sizes, state.edges, state.pairs = counted(model, state.z, 2 * len(state.sizes))
         self._predict(model, state)

@@ -43,8 +43,12 @@ class NetworkMAP(AscentMethod, NetworkMethod):
     source = "Knowles 2015, section 4.1"
     compiled = (log_joint, add_probabilities)
 
-    density = Option(default="x", objects=["x", "log x"], label="Density in",
-                     doc="A mode depends on the coordinates of the density. In x the density is unbounded; in log x its mode has no communities.")  # fmt: skip
+    density = Option(
+        default="x",
+        objects=["x", "log x"],
+        label="Density in",
+        doc="A mode depends on the coordinates of the density. In x the density is unbounded; in log x its mode has no communities.",
+    )
 
     def start(self, model: Network, rng: Generator) -> PointState:
         """Random weights that give the graph's density."""

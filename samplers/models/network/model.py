@@ -106,17 +106,42 @@ class Network(Model):
     real_data = "les_miserables"
     followed = ("total rate", "communities in use", "largest community", "second community")
 
-    graph = Option(default="blocks", objects=[*BUILT_IN, UPLOADED], label="Graph",
-                   doc="Built-in graphs, one drawn from four blocks, or an uploaded edge list (CSV) or GraphML file.")  # fmt: skip
-    n_communities = Count(10, bounds=(1, 100), tex="K", label="Communities K",
-                          doc="The largest number of communities; the prior of r turns off those that are not needed.")  # fmt: skip
-    a_prior = Real(0.01, bounds=(1e-3, 10.0), log=True, tex="e", label="Prior of a",
-                   doc="Shape and rate of the prior of a_i, the shape of a node's weights. Small: a_i may be anything.")  # fmt: skip
-    mass_prior = Real(1.0, bounds=(1e-3, 10.0), log=True, tex="g", label="Prior of γ₀",
-                      doc="Shape and rate of the prior of γ₀, the mass that the communities share.")  # fmt: skip
-    held_out = Real(0.2, bounds=(0.05, 0.5), label="Held-out share",
-                    doc="The share of pairs that the methods do not see. Each node keeps an observed edge.")  # fmt: skip
-    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out pairs.")  # fmt: skip
+    graph = Option(
+        default="blocks",
+        objects=[*BUILT_IN, UPLOADED],
+        label="Graph",
+        doc="Built-in graphs, one drawn from four blocks, or an uploaded edge list (CSV) or GraphML file.",
+    )
+    n_communities = Count(
+        10,
+        bounds=(1, 100),
+        tex="K",
+        label="Communities K",
+        doc="The largest number of communities; the prior of r turns off those that are not needed.",
+    )
+    a_prior = Real(
+        0.01,
+        bounds=(1e-3, 10.0),
+        log=True,
+        tex="e",
+        label="Prior of a",
+        doc="Shape and rate of the prior of a_i, the shape of a node's weights. Small: a_i may be anything.",
+    )
+    mass_prior = Real(
+        1.0,
+        bounds=(1e-3, 10.0),
+        log=True,
+        tex="g",
+        label="Prior of γ₀",
+        doc="Shape and rate of the prior of γ₀, the mass that the communities share.",
+    )
+    held_out = Real(
+        0.2,
+        bounds=(0.05, 0.5),
+        label="Held-out share",
+        doc="The share of pairs that the methods do not see. Each node keeps an observed edge.",
+    )
+    split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out pairs.")
 
     data: Graph
 

@@ -39,9 +39,28 @@ class MinibatchGibbs(SparseMethod):
     source = "Smolyakov, Liu & Fisher, Algorithms 1 and 2"
     chooses_batch_size = True
 
-    batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Batch size", doc="The number of latent variables drawn before the coefficients; 0 tries several sizes and keeps the best.")  # fmt: skip
-    cost_ratio = Real(16.0, bounds=(0.1, 1e4), log=True, tex=r"w_\theta/w_z", label="Cost of the global half", doc="The number of latent variables that can be drawn in the time of all the rest. A step is the number of sweeps that costs as much as one with all.")  # fmt: skip
-    trial = Count(1500, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many sweeps with all. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all are used.")  # fmt: skip
+    batch_size = Count(
+        0,
+        bounds=(0, 100_000),
+        tex="m",
+        label="Batch size",
+        doc="The number of latent variables drawn before the coefficients; 0 tries several sizes and keeps the best.",
+    )
+    cost_ratio = Real(
+        16.0,
+        bounds=(0.1, 1e4),
+        log=True,
+        tex=r"w_\theta/w_z",
+        label="Cost of the global half",
+        doc="The number of latent variables that can be drawn in the time of all the rest. A step is the number of sweeps that costs as much as one with all.",
+    )
+    trial = Count(
+        1500,
+        bounds=(10, 100_000),
+        log=True,
+        label="Trial of a size",
+        doc="The trial of one batch size costs as much as this many sweeps with all. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all are used.",
+    )
 
     def start(self, model: Sparse, rng: Generator) -> State:
         """As of every method."""

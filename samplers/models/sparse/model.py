@@ -51,12 +51,35 @@ class Sparse(Model):
     real_data = "diabetes"
     followed = ("w₁", "w₂", "w₃", "w₄", "‖w‖₁")
 
-    data = Option(default="made", objects=["made", "diabetes", UPLOADED], label="Data",
-                  doc="Made-up data of a probit lasso with four coefficients; the diabetes data, a lasso with ten; or an uploaded CSV file, a lasso.")  # fmt: skip
-    items = Count(1200, bounds=(50, MOST), log=True, tex="N", label="Made-up data N", doc="The number of data points: the first of the synthetic ones.")  # fmt: skip
-    strength = Real(1.0, bounds=(0.02, 2.0), log=True, label="Strength of the effects", doc="The factor on the coefficients (1, −0.5, 0.2, 0) of the synthetic data. The weaker the effects, the less uncertain w is given the z.")  # fmt: skip
-    shrinkage = Real(1.0, bounds=(0.1, 100.0), log=True, tex=r"\lambda", label="Shrinkage λ",
-                     doc="The strength with which the prior pulls every coefficient to 0. Coefficients about which the data are uninformative shrink to 0.")  # fmt: skip
+    data = Option(
+        default="made",
+        objects=["made", "diabetes", UPLOADED],
+        label="Data",
+        doc="Made-up data of a probit lasso with four coefficients; the diabetes data, a lasso with ten; or an uploaded CSV file, a lasso.",
+    )
+    items = Count(
+        1200,
+        bounds=(50, MOST),
+        log=True,
+        tex="N",
+        label="Made-up data N",
+        doc="The number of data points: the first of the synthetic ones.",
+    )
+    strength = Real(
+        1.0,
+        bounds=(0.02, 2.0),
+        log=True,
+        label="Strength of the effects",
+        doc="The factor on the coefficients (1, −0.5, 0.2, 0) of the synthetic data. The weaker the effects, the less uncertain w is given the z.",
+    )
+    shrinkage = Real(
+        1.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\lambda",
+        label="Shrinkage λ",
+        doc="The strength with which the prior pulls every coefficient to 0. Coefficients about which the data are uninformative shrink to 0.",
+    )
 
     @classmethod
     def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Table:
@@ -99,7 +122,11 @@ class Sparse(Model):
 
     def facts(self) -> Mapping[str, str]:
         """The description of the data."""
-        kind = "probit lasso: the z of the data are latent" if self.probit else "lasso: the scales of the coefficients are latent"  # fmt: skip
+        kind = (
+            "probit lasso: the z of the data are latent"
+            if self.probit
+            else "lasso: the scales of the coefficients are latent"
+        )
         names = ", ".join(f"w{subscript(k + 1)} {name}" for k, name in enumerate(self.names[:10]))
         return {
             "data": f"{len(self.x):,} with {len(self.names)} columns; {kind}",

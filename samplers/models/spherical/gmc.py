@@ -16,8 +16,22 @@ from sgmcmc_lab.samplers.targets.base import Array
 class SphericalGMC(SphericalSampler):
     """A method that moves all topics along great circles, and accepts or rejects."""
 
-    step_size = Real(0.2, bounds=(1e-4, 5.0), log=True, tex="h", label="Step size h", doc="The time of one leapfrog step, in units of τ = √(K/(κN)).")  # fmt: skip
-    n_leapfrog = Count(10, bounds=(1, 1000), log=True, tex="L", label="Leapfrog steps L", doc="Leapfrog steps in one proposal of the topics; each looks at all documents.")  # fmt: skip
+    step_size = Real(
+        0.2,
+        bounds=(1e-4, 5.0),
+        log=True,
+        tex="h",
+        label="Step size h",
+        doc="The time of one leapfrog step, in units of τ = √(K/(κN)).",
+    )
+    n_leapfrog = Count(
+        10,
+        bounds=(1, 1000),
+        log=True,
+        tex="L",
+        label="Leapfrog steps L",
+        doc="Leapfrog steps in one proposal of the topics; each looks at all documents.",
+    )
 
     def slope(self, model: Spherical, state: State, rng: Generator, theta: Array) -> Array:
         """∂U/∂β at the present topics; ``theta`` (draws, documents, topics) was drawn at those before the proposal."""
@@ -108,8 +122,22 @@ class SphericalGMCApprox(SphericalGMC):
     )
     source = "Liu, Zhu & Song 2016, section 5.3; the ratio's estimate is ours"
 
-    step_size = Real(0.1, bounds=(1e-4, 5.0), log=True, tex="h", label="Step size h", doc="The time of one leapfrog step, in units of τ = √(K/(κN)).")  # fmt: skip
-    n_leapfrog = Count(2, bounds=(1, 1000), log=True, tex="L", label="Leapfrog steps L", doc="Leapfrog steps in one proposal of the topics; each looks at all documents. Over long paths the estimate of the ratio fails, and nothing is accepted.")  # fmt: skip
+    step_size = Real(
+        0.1,
+        bounds=(1e-4, 5.0),
+        log=True,
+        tex="h",
+        label="Step size h",
+        doc="The time of one leapfrog step, in units of τ = √(K/(κN)).",
+    )
+    n_leapfrog = Count(
+        2,
+        bounds=(1, 1000),
+        log=True,
+        tex="L",
+        label="Leapfrog steps L",
+        doc="Leapfrog steps in one proposal of the topics; each looks at all documents. Over long paths the estimate of the ratio fails, and nothing is accepted.",
+    )
 
     def slope(self, model, state, rng, theta):
         fresh = self.draw_theta(model, state, rng, state.batch, int(self.theta_draws))

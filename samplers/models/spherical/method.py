@@ -103,7 +103,9 @@ class SphericalMethod(Method):
 
     def left(self, state: State) -> FloatingPointError:
         """Why it cannot go on."""
-        return FloatingPointError(f"{self.title} left the numbers at step {state.steps + 1:,}: its step size is too large.")  # fmt: skip
+        return FloatingPointError(
+            f"{self.title} left the numbers at step {state.steps + 1:,}: its step size is too large."
+        )
 
     def textbook_unknowns(self, model, state):
         return state.beta
@@ -112,9 +114,30 @@ class SphericalMethod(Method):
 class SphericalSampler(SphericalMethod):
     """A method that draws β, and θ by geodesic Monte Carlo on the simplex."""
 
-    theta_draws: Any = Count(3, bounds=(1, 100), log=True, tex="N", label="Draws of θ", doc="How many draws of each document's proportions one gradient averages over.")  # fmt: skip
-    theta_step: Any = Real(0.4, bounds=(0.001, 5.0), log=True, tex=r"\eta", label="Step size η of θ", doc="The step of the geodesic Monte Carlo that draws the proportions, in units of 1/√κ.")  # fmt: skip
-    theta_leapfrog: Any = Count(5, bounds=(1, 100), log=True, tex="L", label="Leapfrog steps of θ", doc="Leapfrog steps in one proposal of the proportions.")  # fmt: skip
+    theta_draws: Any = Count(
+        3,
+        bounds=(1, 100),
+        log=True,
+        tex="N",
+        label="Draws of θ",
+        doc="How many draws of each document's proportions one gradient averages over.",
+    )
+    theta_step: Any = Real(
+        0.4,
+        bounds=(0.001, 5.0),
+        log=True,
+        tex=r"\eta",
+        label="Step size η of θ",
+        doc="The step of the geodesic Monte Carlo that draws the proportions, in units of 1/√κ.",
+    )
+    theta_leapfrog: Any = Count(
+        5,
+        bounds=(1, 100),
+        log=True,
+        tex="L",
+        label="Leapfrog steps of θ",
+        doc="Leapfrog steps in one proposal of the proportions.",
+    )
 
     def unit(self, model: Spherical) -> float:
         """τ, the unit of time."""
@@ -137,9 +160,30 @@ class SphericalSampler(SphericalMethod):
 class StochasticSpherical(SphericalSampler):
     """The geodesic integrator with minibatches; its friction is left open."""
 
-    step_size = Real(0.1, bounds=(1e-4, 5.0), log=True, tex="h", label="Step size h", doc="The time that one step advances, in units of τ = √(K/(κN)).")  # fmt: skip
-    friction = Real(2.0, bounds=(0.01, 1000.0), log=True, tex="C", label="Friction C", doc="How fast the velocity is forgotten, a unit τ of time. The injected noise belongs to it.")  # fmt: skip
-    batch_size = Count(50, bounds=(1, 100_000), log=True, tex="S", label="Documents in a step", doc="How many documents one gradient looks at.")  # fmt: skip
+    step_size = Real(
+        0.1,
+        bounds=(1e-4, 5.0),
+        log=True,
+        tex="h",
+        label="Step size h",
+        doc="The time that one step advances, in units of τ = √(K/(κN)).",
+    )
+    friction = Real(
+        2.0,
+        bounds=(0.01, 1000.0),
+        log=True,
+        tex="C",
+        label="Friction C",
+        doc="How fast the velocity is forgotten, a unit τ of time. The injected noise belongs to it.",
+    )
+    batch_size = Count(
+        50,
+        bounds=(1, 100_000),
+        log=True,
+        tex="S",
+        label="Documents in a step",
+        doc="How many documents one gradient looks at.",
+    )
 
     @abstractmethod
     def damping(self, model: Spherical, state: State) -> float:

@@ -62,19 +62,72 @@ class Spherical(Model):
     real_data = "reuters"
     followed = ("fit v·v̄", "length of the topics' mean", "largest topic")
 
-    corpus = Option(default="known", objects=["known", *_CORPORA, UPLOADED], label="Documents", doc="Known: made-up documents of four topics with ten words each. Reuters: 395 articles. Docstrings: what SciPy says of its functions. Uploaded: a corpus of your own. Each text is its tf-idf vector, scaled to length 1.")  # fmt: skip
+    corpus = Option(
+        default="known",
+        objects=["known", *_CORPORA, UPLOADED],
+        label="Documents",
+        doc="Known: made-up documents of four topics with ten words each. Reuters: 395 articles. Docstrings: what SciPy says of its functions. Uploaded: a corpus of your own. Each text is its tf-idf vector, scaled to length 1.",
+    )
     n_topics = Count(4, bounds=(2, 50), log=True, tex="K", label="Topics K", doc="How many topics there are.")
-    alpha = Real(1.0, bounds=(0.5, 100.0), log=True, tex=r"\alpha", label="Document prior α",
-                 doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.")  # fmt: skip
-    kappa = Real(6.0, bounds=(0.1, 100.0), log=True, tex=r"\kappa/V", label="Concentration of documents κ/V", doc="How close documents are to the mean of their topics: κ over the number of words.")  # fmt: skip
-    sigma = Real(2.0, bounds=(0.01, 100.0), log=True, tex=r"\sigma/V", label="Concentration of topics σ/V", doc="How close topics are to the corpus mean μ: σ over the number of words.")  # fmt: skip
-    kappa0 = Real(2.0, bounds=(0.01, 100.0), log=True, tex=r"\kappa_0/V", label="Concentration of the mean κ₀/V", doc="How close μ is to the mean direction of the documents: κ₀ over the number of words.")  # fmt: skip
-    held_out = Real(0.2, bounds=(0.01, 0.5), label="Held-out share", doc="The share of the documents that the methods do not see; at most 500.")  # fmt: skip
+    alpha = Real(
+        1.0,
+        bounds=(0.5, 100.0),
+        log=True,
+        tex=r"\alpha",
+        label="Document prior α",
+        doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.",
+    )
+    kappa = Real(
+        6.0,
+        bounds=(0.1, 100.0),
+        log=True,
+        tex=r"\kappa/V",
+        label="Concentration of documents κ/V",
+        doc="How close documents are to the mean of their topics: κ over the number of words.",
+    )
+    sigma = Real(
+        2.0,
+        bounds=(0.01, 100.0),
+        log=True,
+        tex=r"\sigma/V",
+        label="Concentration of topics σ/V",
+        doc="How close topics are to the corpus mean μ: σ over the number of words.",
+    )
+    kappa0 = Real(
+        2.0,
+        bounds=(0.01, 100.0),
+        log=True,
+        tex=r"\kappa_0/V",
+        label="Concentration of the mean κ₀/V",
+        doc="How close μ is to the mean direction of the documents: κ₀ over the number of words.",
+    )
+    held_out = Real(
+        0.2,
+        bounds=(0.01, 0.5),
+        label="Held-out share",
+        doc="The share of the documents that the methods do not see; at most 500.",
+    )
     split_seed = Count(1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the held-out documents.")
-    min_documents = Count(2, bounds=(1, 1000), log=True, label="Rare words", doc="Words in fewer documents than this are left out.")  # fmt: skip
-    max_share = Real(0.5, bounds=(0.01, 1.0), label="Common words", doc="Words in a larger share of the documents are left out.")  # fmt: skip
-    max_words = Count(500, bounds=(10, 5000), log=True, tex="V", label="Largest vocabulary", doc="Of a corpus the words in the most documents are kept, up to this many.")  # fmt: skip
-    directions = Option(default="documents", objects=["documents", "contrasts"], label="Directions of the globe", doc="The globe's three axes. Documents: their mean and the two directions in which they differ most. Contrasts: the three directions in which they differ most.")  # fmt: skip
+    min_documents = Count(
+        2, bounds=(1, 1000), log=True, label="Rare words", doc="Words in fewer documents than this are left out."
+    )
+    max_share = Real(
+        0.5, bounds=(0.01, 1.0), label="Common words", doc="Words in a larger share of the documents are left out."
+    )
+    max_words = Count(
+        500,
+        bounds=(10, 5000),
+        log=True,
+        tex="V",
+        label="Largest vocabulary",
+        doc="Of a corpus the words in the most documents are kept, up to this many.",
+    )
+    directions = Option(
+        default="documents",
+        objects=["documents", "contrasts"],
+        label="Directions of the globe",
+        doc="The globe's three axes. Documents: their mean and the two directions in which they differ most. Contrasts: the three directions in which they differ most.",
+    )
 
     @classmethod
     def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Corpus:
@@ -91,11 +144,16 @@ class Spherical(Model):
             raise SpecError("model.n_topics", self.n_topics, allowed)
         n_test = min(max(1, round(self.held_out * n)), MAX_TEST)
         if n - n_test < 2:
-            raise SpecError("model.held_out", self.held_out, f"of {n} documents that leaves {max(n - n_test, 0)}; two are needed")  # fmt: skip
+            raise SpecError(
+                "model.held_out", self.held_out, f"of {n} documents that leaves {max(n - n_test, 0)}; two are needed"
+            )
         rng = Generator(SFC64(self.split_seed))
         order = rng.permutation(n)
         seen = np.sort(order[n_test:])
-        self.training, self.held = np.ascontiguousarray(whole.rows[seen]), np.ascontiguousarray(whole.rows[order[:n_test]])  # fmt: skip
+        self.training, self.held = (
+            np.ascontiguousarray(whole.rows[seen]),
+            np.ascontiguousarray(whole.rows[order[:n_test]]),
+        )
         """Unit vectors (documents, words): those that the methods see, and those that they do not."""
         mean = self.training.sum(axis=0)
         self.mean = mean / np.linalg.norm(mean)

@@ -60,11 +60,22 @@ def gradient(y, out, params):
 
 @jit.loop(
     types.void(
-        jit.rng_type, jit.matrix, jit.vector, jit.vector, jit.integers, jit.cube,
-        types.FunctionType(jit.KERNEL), types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.BATCH),
-        types.FunctionType(jit.DRAW), types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), types.FunctionType(jit.ESTIMATE),
+        jit.rng_type,
+        jit.matrix,
+        jit.vector,
+        jit.vector,
+        jit.integers,
+        jit.cube,
+        types.FunctionType(jit.KERNEL),
+        types.FunctionType(jit.POTENTIAL),
+        types.FunctionType(jit.GRADIENT),
+        types.FunctionType(jit.BATCH),
+        types.FunctionType(jit.DRAW),
+        types.FunctionType(jit.PROJECT),
+        types.FunctionType(jit.FLOW),
+        types.FunctionType(jit.ESTIMATE),
     )
-)  # fmt: skip
+)
 def _run(rng, y, target, params, shape, out, kernel, energy, slope, batch, draw, project, flow, estimate):
     """``len(out)`` proposals of every document, in place, each written to ``out``."""
     none = np.empty((len(y), 0))
@@ -83,9 +94,7 @@ def packed(beta: Array, documents: Array, kappa: float, alpha: float) -> Array:
     return np.concatenate([[kappa, alpha], (beta @ beta.T).ravel(), (documents @ beta.T).ravel()])
 
 
-def draw_theta(
-    rng: Generator, y: Array, target: Array, step_size: float, n_leapfrog: int, n_draws: int
-) -> Array:  # fmt: skip
+def draw_theta(rng: Generator, y: Array, target: Array, step_size: float, n_leapfrog: int, n_draws: int) -> Array:
     """θ after each of ``n_draws`` proposals of every document, (draws, documents, topics); √θ in ``y`` moves on."""
     out = np.empty((n_draws, *y.shape))
     shape = np.array([y.shape[1] - 1, y.shape[1]], dtype=np.int64)

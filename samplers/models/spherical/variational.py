@@ -58,7 +58,12 @@ def natural(model: Spherical, lam: Array, slope: Array) -> Array:
     """The natural gradient of the bound in λ: F⁻¹ · slope + α − λ, with Fisher's matrix F = diag ψ′(λ) − ψ′(λ₀)11ᵀ."""
     d, c = polygamma(1, lam), polygamma(1, lam.sum(axis=1, keepdims=True))
     share = slope / d
-    return share + c * share.sum(axis=1, keepdims=True) / (1 - c * (1 / d).sum(axis=1, keepdims=True)) / d + model.alpha - lam  # fmt: skip
+    return (
+        share
+        + c * share.sum(axis=1, keepdims=True) / (1 - c * (1 / d).sum(axis=1, keepdims=True)) / d
+        + model.alpha
+        - lam
+    )
 
 
 def slope_of_topics(model: Spherical, beta: Array, documents: Array, lam: Array, factor: float) -> tuple[Array, Array]:
@@ -81,8 +86,22 @@ def slope_of_topics(model: Spherical, beta: Array, documents: Array, lam: Array,
 class SphericalVariational(SphericalMethod):
     """A method that fits q(β, θ) = Π vMF(β_k|b_k, σ) Π Dir(θ_d|λ_d). Its score is that of the point b."""
 
-    sweeps: Any = Count(10, bounds=(1, 1000), log=True, tex="L", label="Sweeps of λ", doc="How many natural gradient steps the proportions of each document make in one step.")  # fmt: skip
-    step_size: Any = Real(0.5, bounds=(0.001, 2.0), log=True, tex=r"\rho", label="Step size ρ", doc="How far a step goes: at 1 a topic would go to the weighted mean of what its documents leave to it.")  # fmt: skip
+    sweeps: Any = Count(
+        10,
+        bounds=(1, 1000),
+        log=True,
+        tex="L",
+        label="Sweeps of λ",
+        doc="How many natural gradient steps the proportions of each document make in one step.",
+    )
+    step_size: Any = Real(
+        0.5,
+        bounds=(0.001, 2.0),
+        log=True,
+        tex=r"\rho",
+        label="Step size ρ",
+        doc="How far a step goes: at 1 a topic would go to the weighted mean of what its documents leave to it.",
+    )
 
     def start(self, model, rng):
         state = super().start(model, rng)
@@ -159,8 +178,22 @@ class SphericalStoVI(SphericalVariational):
     )
     source = "Hoffman, Blei, Wang & Paisley 2013"
 
-    batch_size = Count(50, bounds=(1, 100_000), log=True, tex="S", label="Documents in a step", doc="How many documents one step looks at.")  # fmt: skip
-    delay = Real(10.0, bounds=(1.0, 1e5), log=True, tex="t_0", label="Delay t₀", doc="After so many steps the topics' steps begin to shrink.")  # fmt: skip
+    batch_size = Count(
+        50,
+        bounds=(1, 100_000),
+        log=True,
+        tex="S",
+        label="Documents in a step",
+        doc="How many documents one step looks at.",
+    )
+    delay = Real(
+        10.0,
+        bounds=(1.0, 1e5),
+        log=True,
+        tex="t_0",
+        label="Delay t₀",
+        doc="After so many steps the topics' steps begin to shrink.",
+    )
 
     def batch(self, model, rng):
         return rng.choice(model.n_data, min(int(self.batch_size), model.n_data), replace=False, shuffle=False)

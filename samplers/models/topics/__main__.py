@@ -26,16 +26,29 @@ SHOWN = 6
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.topics", description=__doc__)
-    parser.add_argument("path", type=Path, help="a text file with a document on each line, a folder of text files, a .csv or .tsv, or an .ldac beside its .tokens or .vocab")  # fmt: skip
-    parser.add_argument("--method", action="append", choices=samplers_of("topics"), help=f"several may be given; by default {' or, with --stream, '.join(DEFAULTS)}")  # fmt: skip
-    parser.add_argument("--stream", action="store_true", help="a text file with a document on each line, in no order, is read minibatch after minibatch and never held")  # fmt: skip
+    parser.add_argument(
+        "path",
+        type=Path,
+        help="a text file with a document on each line, a folder of text files, a .csv or .tsv, or an .ldac beside its .tokens or .vocab",
+    )
+    parser.add_argument(
+        "--method",
+        action="append",
+        choices=samplers_of("topics"),
+        help=f"several may be given; by default {' or, with --stream, '.join(DEFAULTS)}",
+    )
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="a text file with a document on each line, in no order, is read minibatch after minibatch and never held",
+    )
     parser.add_argument("--documents", type=int, default=20_000, help="how many documents each method looks at")
     parser.add_argument("--seed", type=int, default=1)
     of_model = dict(declared(Topics))
     for name in ("n_topics", "alpha", "beta", *CUT_OFFS):
         parameter = of_model[name]
         help_ = f"{parameter.doc} Default: %(default)s."
-        parser.add_argument(f"--{name.replace('_', '-')}", default=parameter.default, help=help_)  # fmt: skip
+        parser.add_argument(f"--{name.replace('_', '-')}", default=parameter.default, help=help_)
     file_format.add_options(parser, leave_out=("decimal", "source", "target"))
     return parser
 
@@ -62,7 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         experiment = Experiment.of("topics", methods, target_params=of_model, seed=options.seed)
         form = file_format.of_options(options)
         if options.stream and form != file_format.GUESSED:
-            parser.error("--stream takes UTF-8 text with a document on each line: other choices of a format are not allowed with it")  # fmt: skip
+            parser.error(
+                "--stream takes UTF-8 text with a document on each line: other choices of a format are not allowed with it"
+            )
         own: Corpus | FileStream = FileStream.of(options.path) if options.stream else read_path(options.path, form)
         model = experiment.make_model(own)
         runs = [run.chains[0] for run in start(experiment, model)]
@@ -77,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if run.divergence is not None:
             print(f"\n{run.method.title}: {run.divergence.message}")
             continue
-        print(f"\n{run.method.title}: held-out perplexity {run.scored():,.1f} after {run.data_seen:,} documents")  # fmt: skip
+        print(f"\n{run.method.title}: held-out perplexity {run.scored():,.1f} after {run.data_seen:,} documents")
         print("\n".join(topics_of(run)))
     return 0
 

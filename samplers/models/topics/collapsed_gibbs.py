@@ -19,9 +19,20 @@ def share(k, old, gone, left, row, beta):
 
 
 @jit.loop(
-    types.void(jit.rng_type, jit.integers, jit.integers, ids, ids, jit.matrix, jit.matrix, jit.vector, types.float64,
-               types.float64, types.int64)
-)  # fmt: skip
+    types.void(
+        jit.rng_type,
+        jit.integers,
+        jit.integers,
+        ids,
+        ids,
+        jit.matrix,
+        jit.matrix,
+        jit.vector,
+        types.float64,
+        types.float64,
+        types.int64,
+    )
+)
 def scan(rng, documents, offsets, words, topics, counts, weights, totals, alpha, beta, n_topics):
     # Counts are written only where a topic changes: what is written as a number and at once read as a vector stalls.
     mass = beta * len(weights)
@@ -92,9 +103,18 @@ class CollapsedGibbs(TopicMethod):
         size = self.size(model)
         state.batch = np.arange(next_one, next_one + size) % data.n_documents
         scan(
-            rng, state.batch, data.offsets, data.words, state.topics, state.counts, state.weights, state.totals,
-            model.alpha, model.beta, model.n_topics,
-        )  # fmt: skip
+            rng,
+            state.batch,
+            data.offsets,
+            data.words,
+            state.topics,
+            state.counts,
+            state.weights,
+            state.totals,
+            model.alpha,
+            model.beta,
+            model.n_topics,
+        )
         state.steps += 1
         return size
 

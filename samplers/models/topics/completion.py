@@ -69,9 +69,20 @@ class Completion:
         sweeps = SWEEPS if self._last else FIRST_SWEEPS
         folded, scored = model.folded, model.scored
         fold_in(
-            self.rng, folded.offsets, folded.words, self._topics, self._counts, weights, prior, scale, model.alpha,
-            model.n_topics, sweeps, SWEEPS // 2, self.shares,
-        )  # fmt: skip
+            self.rng,
+            folded.offsets,
+            folded.words,
+            self._topics,
+            self._counts,
+            weights,
+            prior,
+            scale,
+            model.alpha,
+            model.n_topics,
+            sweeps,
+            SWEEPS // 2,
+            self.shares,
+        )
         predict(scored.offsets, scored.words, self.shares, weights, prior, scale, model.n_topics, self._now)
         if not self._last:
             self._mean[:] = self._now

@@ -140,7 +140,11 @@ class Corpus:
         fitting = np.flatnonzero((spread >= min_documents) & (spread <= max_share * self.n_documents))
         kept = np.sort(fitting[np.argsort(-spread[fitting], kind="stable")][:max_words])
         if len(kept) < 2:
-            raise SpecError("model.max_share", max_share, f"the cut-offs leave {len(kept)} words of {self.n_words:,}; lower min_documents or raise max_share")  # fmt: skip
+            raise SpecError(
+                "model.max_share",
+                max_share,
+                f"the cut-offs leave {len(kept)} words of {self.n_words:,}; lower min_documents or raise max_share",
+            )
         renamed = np.full(self.n_words, -1, dtype=np.int32)
         renamed[kept] = np.arange(len(kept))
         ids = renamed[self.words]
@@ -209,9 +213,13 @@ def synthetic(n_documents: int, n_words: int, n_topics: int, length: int = 100, 
 
 
 def drawn(
-    rng: np.random.Generator, topics: Array, vocabulary: tuple[str, ...], n_documents: int, length: int,
+    rng: np.random.Generator,
+    topics: Array,
+    vocabulary: tuple[str, ...],
+    n_documents: int,
+    length: int,
     concentration: float,
-) -> Corpus:  # fmt: skip
+) -> Corpus:
     """Documents of ``length`` words whose proportions are drawn from Dir(concentration)."""
     shares = rng.dirichlet(np.full(len(topics), concentration), size=n_documents)
     counts = rng.multinomial(length, shares)
@@ -318,7 +326,9 @@ def _read(files: Mapping[str, bytes], tell: Tell, form: Format) -> Corpus:
     if bags:
         others = [name for name in files if name not in bags]
         if len(bags) != 1 or len(others) != 1:
-            raise FileError(bags[0], _company(files), "an .ldac file comes with one other file, its vocabulary, a word a line")  # fmt: skip
+            raise FileError(
+                bags[0], _company(files), "an .ldac file comes with one other file, its vocabulary, a word a line"
+            )
         corpus = _from_ldac(bags[0], files[bags[0]], files[others[0]], others[0], tell, form.encoding)
         what = f"bags of words: {counted(corpus.n_documents, 'document')}"
         return replace(corpus, taken=taken_text(what, form.encoding or "utf-8"))
@@ -475,18 +485,23 @@ def _from_table(name: str, content: bytes, tell: Tell, form: Format) -> Corpus:
     corpus = from_texts(name, texts(), len(content), tell)
     without = n_rows - lacking - corpus.n_documents
     taken = sheet.taken(
-        n_rows, [("column", "text", at)],
+        n_rows,
+        [("column", "text", at)],
         f"{counted(lacking, 'row')} with a missing text left out" if lacking else "",
         f"{counted(without, 'row')} without words left out" if without else "",
         _unspaced(sheet.text),
-    )  # fmt: skip
+    )
     return replace(corpus, taken=taken)
 
 
 def _from_ldac(
-    name: str, content: bytes, vocabulary: bytes, vocabulary_name: str = "vocabulary", tell: Tell = untold,
+    name: str,
+    content: bytes,
+    vocabulary: bytes,
+    vocabulary_name: str = "vocabulary",
+    tell: Tell = untold,
     encoding: str = "",
-) -> Corpus:  # fmt: skip
+) -> Corpus:
     listed = [line.strip() for line in lines_of(vocabulary_name, decode(vocabulary_name, vocabulary, encoding)[0])]
     while listed and not listed[-1]:
         listed.pop()
@@ -502,7 +517,9 @@ def _from_ldac(
             raise FileError(place, f"has {quoted(word)}", f"it is the word of line {seen[word]} again")
         seen[word] = number
     if len(listed) < 2:
-        raise FileError(vocabulary_name, f"has {('no word', 'one word')[len(listed)]}", "allowed are at least two, a word a line")  # fmt: skip
+        raise FileError(
+            vocabulary_name, f"has {('no word', 'one word')[len(listed)]}", "allowed are at least two, a word a line"
+        )
     words: list[Ids] = []
     n_tokens = done = 0
     for number, line in enumerate(lines_of(name, decode(name, content)[0]), 1):

@@ -63,7 +63,14 @@ class TopicMethod(Method):
     exact_at: ClassVar[tuple[dict[str, Value], int, float]]
     """Settings, steps, and the bias that the posterior then has for a corpus of three documents of three words."""
 
-    batch_size = Count(50, bounds=(1, 100_000), log=True, tex="n", label="Documents in a step", doc="How many training documents one step looks at.")  # fmt: skip
+    batch_size = Count(
+        50,
+        bounds=(1, 100_000),
+        log=True,
+        tex="n",
+        label="Documents in a step",
+        doc="How many training documents one step looks at.",
+    )
 
     def prior(self, model: Topics) -> float:
         """The number added to the weights to make φ: β where they are counts, 0 where they are θ."""
@@ -90,10 +97,14 @@ class TopicMethod(Method):
         if model.stream is None:
             return
         if not self.takes_streams:
-            allowed = "it comes back to every document, and a stream shows each once; allowed are methods over minibatches of fresh documents, as SCIR and SGRLD"  # fmt: skip
+            allowed = "it comes back to every document, and a stream shows each once; allowed are methods over minibatches of fresh documents, as SCIR and SGRLD"
             raise SpecError("sampler", self.key, allowed)
         if self.batch_size > MAX_FRESH:
-            raise SpecError("sampler.batch_size", self.batch_size, f"on a stream allowed are at most {MAX_FRESH:,} documents in a step")  # fmt: skip
+            raise SpecError(
+                "sampler.batch_size",
+                self.batch_size,
+                f"on a stream allowed are at most {MAX_FRESH:,} documents in a step",
+            )
 
     def choose(self, model: Topics, state: State, rng: Generator) -> None:
         """The documents of a step: some of the training documents, or the stream's next ones with random topics."""

@@ -17,9 +17,20 @@ from sgmcmc_lab.samplers.parameters import Count, Real
 
 
 @jit.loop(
-    types.void(jit.rng_type, jit.integers, jit.integers, ids, ids, jit.matrix, jit.matrix, jit.matrix, jit.vector,
-               types.float64, types.int64)
-)  # fmt: skip
+    types.void(
+        jit.rng_type,
+        jit.integers,
+        jit.integers,
+        ids,
+        ids,
+        jit.matrix,
+        jit.matrix,
+        jit.matrix,
+        jit.vector,
+        types.float64,
+        types.int64,
+    )
+)
 def visit(rng, documents, offsets, words, topics, counts, word_counts, phi, scale, alpha, n_topics):
     """The local update: the topics of these documents given φ; the counts of all words follow."""
     p = np.zeros(len(scale))
@@ -74,9 +85,28 @@ class MinibatchGibbs(TopicMethod):
     chooses_batch_size = True
     compiled = (*COMPILED, visit, draw_topics)
 
-    batch_size = Count(0, bounds=(0, 100_000), tex="m", label="Documents in a step", doc="How many documents' topics are drawn before φ is; 0 tries several sizes and keeps the best.")  # fmt: skip
-    cost_ratio = Real(300.0, bounds=(1e-2, 1e6), log=True, tex=r"w_\theta/w_z", label="Cost of φ", doc="How many documents' topics can be drawn in the time that one draw of φ takes. With the Reuters articles that is about 70 for K = 4, 250 for 20 and 450 for 50.")  # fmt: skip
-    trial = Count(1000, bounds=(10, 100_000), log=True, label="Trial of a size", doc="The trial of one batch size costs as much as this many steps with all documents. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all documents are used.")  # fmt: skip
+    batch_size = Count(
+        0,
+        bounds=(0, 100_000),
+        tex="m",
+        label="Documents in a step",
+        doc="How many documents' topics are drawn before φ is; 0 tries several sizes and keeps the best.",
+    )
+    cost_ratio = Real(
+        300.0,
+        bounds=(1e-2, 1e6),
+        log=True,
+        tex=r"w_\theta/w_z",
+        label="Cost of φ",
+        doc="How many documents' topics can be drawn in the time that one draw of φ takes. With the Reuters articles that is about 70 for K = 4, 250 for 20 and 450 for 50.",
+    )
+    trial = Count(
+        1000,
+        bounds=(10, 100_000),
+        log=True,
+        label="Trial of a size",
+        doc="The trial of one batch size costs as much as this many steps with all documents. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all documents are used.",
+    )
 
     def start(self, model: Topics, rng: Generator) -> State:
         """Uniformly random topics, and φ given them."""
@@ -104,9 +134,18 @@ class MinibatchGibbs(TopicMethod):
         size = self.size(model) or self.adaptation(model, state).size
         state.batch = rng.choice(data.n_documents, size, replace=False, shuffle=False)
         visit(
-            rng, state.batch, data.offsets, data.words, state.topics, state.counts, state.extra["counts"],
-            state.weights, self.scale(model, state), model.alpha, model.n_topics,
-        )  # fmt: skip
+            rng,
+            state.batch,
+            data.offsets,
+            data.words,
+            state.topics,
+            state.counts,
+            state.extra["counts"],
+            state.weights,
+            self.scale(model, state),
+            model.alpha,
+            model.n_topics,
+        )
         value = draw_topics(rng, state.extra["counts"], model.beta, model.n_topics, state.weights, state.totals)
         state.steps += 1
         if self.batch_size == 0:

@@ -54,17 +54,62 @@ class Topics(Model):
     data_parameter = "corpus"
     followed = ("topics in use", "largest topic", "second topic", "third topic")
 
-    corpus = Option(default=FIRST, objects=[*BUILT_IN, UPLOADED], label="Corpus", doc="Reuters: 395 articles. Docstrings: what SciPy says of its functions, read from the installed package; their subpackages are known. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns. Synthetic: 500 documents of four topics that share few words. Stream: fresh documents of bars at every step, none of which comes again; for methods over minibatches.")  # fmt: skip
+    corpus = Option(
+        default=FIRST,
+        objects=[*BUILT_IN, UPLOADED],
+        label="Corpus",
+        doc="Reuters: 395 articles. Docstrings: what SciPy says of its functions, read from the installed package; their subpackages are known. Bars: synthetic documents whose words are the pixels of a square and whose topics are its rows and columns. Synthetic: 500 documents of four topics that share few words. Stream: fresh documents of bars at every step, none of which comes again; for methods over minibatches.",
+    )
     n_topics = Count(20, bounds=(2, 500), log=True, tex="K", label="Topics K", doc="How many topics there are.")
-    alpha = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\alpha", label="Document prior α",
-                 doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.")  # fmt: skip
-    beta = Real(0.1, bounds=(1e-3, 10.0), log=True, tex=r"\beta", label="Topic prior β",
-                doc="The parameter of the Dirichlet prior of a topic's words. Small values give each topic few words.")  # fmt: skip
-    test_share = Real(0.2, bounds=(0.01, 0.5), label="Test documents", doc="The share of the documents that are held out; at most 1,000 are.")  # fmt: skip
-    observed = Real(0.5, bounds=(0.1, 0.9), label="Observed part", doc="The share of a test document's words that its topics are found from; the others are predicted.")  # fmt: skip
-    min_documents = Count(2, bounds=(1, 1000), log=True, label="Rare words", doc="Words in fewer documents than this are left out of an uploaded corpus.")  # fmt: skip
-    max_share = Real(0.5, bounds=(0.01, 1.0), label="Common words", doc="Words in a larger share of the documents are left out of an uploaded corpus.")  # fmt: skip
-    max_words = Count(10_000, bounds=(10, 50_000), log=True, tex="V", label="Largest vocabulary", doc="Of an uploaded corpus the words in the most documents are kept, up to this many.")  # fmt: skip
+    alpha = Real(
+        0.1,
+        bounds=(1e-3, 10.0),
+        log=True,
+        tex=r"\alpha",
+        label="Document prior α",
+        doc="The parameter of the Dirichlet prior of a document's proportions. Small values give each document few topics.",
+    )
+    beta = Real(
+        0.1,
+        bounds=(1e-3, 10.0),
+        log=True,
+        tex=r"\beta",
+        label="Topic prior β",
+        doc="The parameter of the Dirichlet prior of a topic's words. Small values give each topic few words.",
+    )
+    test_share = Real(
+        0.2,
+        bounds=(0.01, 0.5),
+        label="Test documents",
+        doc="The share of the documents that are held out; at most 1,000 are.",
+    )
+    observed = Real(
+        0.5,
+        bounds=(0.1, 0.9),
+        label="Observed part",
+        doc="The share of a test document's words that its topics are found from; the others are predicted.",
+    )
+    min_documents = Count(
+        2,
+        bounds=(1, 1000),
+        log=True,
+        label="Rare words",
+        doc="Words in fewer documents than this are left out of an uploaded corpus.",
+    )
+    max_share = Real(
+        0.5,
+        bounds=(0.01, 1.0),
+        label="Common words",
+        doc="Words in a larger share of the documents are left out of an uploaded corpus.",
+    )
+    max_words = Count(
+        10_000,
+        bounds=(10, 50_000),
+        log=True,
+        tex="V",
+        label="Largest vocabulary",
+        doc="Of an uploaded corpus the words in the most documents are kept, up to this many.",
+    )
 
     @classmethod
     def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Corpus:
@@ -92,7 +137,11 @@ class Topics(Model):
         splittable = np.flatnonzero(np.diff(whole.offsets) >= 2)
         n_test = n_held(self.test_share, whole.n_documents)
         if len(splittable) < n_test or whole.n_documents - n_test < 1:
-            raise SpecError("model.test_share", self.test_share, f"of {whole.n_documents} documents {len(splittable)} have two words or more; that is too few")  # fmt: skip
+            raise SpecError(
+                "model.test_share",
+                self.test_share,
+                f"of {whole.n_documents} documents {len(splittable)} have two words or more; that is too few",
+            )
         test = np.sort(rng.permutation(splittable)[:n_test])
         training = np.setdiff1d(np.arange(whole.n_documents), test)
         self.training = whole.part(training)

@@ -40,9 +40,29 @@ class SCIR(StochasticGradient):
     source = "Baker et al. 2018, Algorithm 1 and section 4.1"
     step = step
 
-    step_size = Real(0.5, bounds=(1e-4, 10.0), log=True, tex="h", label="First step size h", doc="How much time passes between the first two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.")  # fmt: skip
-    decay_steps = Real(10.0, bounds=(1.0, 1e6), log=True, tex=r"\tau", label="Steps before decay τ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: after how many steps they begin to fall.")  # fmt: skip
-    decay_power = Real(0.33, bounds=(0.0, 1.0), tex=r"\kappa", label="Decay κ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: how fast they fall; 0 keeps them constant.")  # fmt: skip
+    step_size = Real(
+        0.5,
+        bounds=(1e-4, 10.0),
+        log=True,
+        tex="h",
+        label="First step size h",
+        doc="How much time passes between the first two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.",
+    )
+    decay_steps = Real(
+        10.0,
+        bounds=(1.0, 1e6),
+        log=True,
+        tex=r"\tau",
+        label="Steps before decay τ",
+        doc="In the schedule h(1 + m/τ)^−κ of the step sizes: after how many steps they begin to fall.",
+    )
+    decay_power = Real(
+        0.33,
+        bounds=(0.0, 1.0),
+        tex=r"\kappa",
+        label="Decay κ",
+        doc="In the schedule h(1 + m/τ)^−κ of the step sizes: how fast they fall; 0 keeps them constant.",
+    )
 
     exact_at = ({**textbook.FULL, "step_size": 0.7}, 20_000, 0.0)
     tried_at = (textbook.FEW,)

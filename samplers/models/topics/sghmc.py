@@ -73,9 +73,28 @@ class SGHMC(StochasticGradient):
     step = expanded_step
     compiled = (*StochasticGradient.compiled, expanded_step, original_step)
 
-    parameterisation = Option(default="expanded_mean", objects=["expanded_mean", "original"], label="Parameterisation", doc="Expanded mean: θ > 0 with φ = θ/Σθ. Original: the topics φ themselves, on the simplex; its step sizes are much smaller.")  # fmt: skip
-    step_size = Real(0.01, bounds=(1e-8, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
-    friction = Real(10.0, bounds=(0.01, 1e6), log=True, tex="C", label="Friction C", doc="How fast the momentum forgets; steps of εC > 1 overshoot.")  # fmt: skip
+    parameterisation = Option(
+        default="expanded_mean",
+        objects=["expanded_mean", "original"],
+        label="Parameterisation",
+        doc="Expanded mean: θ > 0 with φ = θ/Σθ. Original: the topics φ themselves, on the simplex; its step sizes are much smaller.",
+    )
+    step_size = Real(
+        0.01,
+        bounds=(1e-8, 1.0),
+        log=True,
+        tex=r"\epsilon",
+        label="First step size ε",
+        doc="The time that the first step advances.",
+    )
+    friction = Real(
+        10.0,
+        bounds=(0.01, 1e6),
+        log=True,
+        tex="C",
+        label="Friction C",
+        doc="How fast the momentum forgets; steps of εC > 1 overshoot.",
+    )
 
     def packed(self, step_size: float) -> Array:
         return np.array([step_size, self.friction])

@@ -69,8 +69,20 @@ class SGLD(StochasticGradient):
     step = expanded_step
     compiled = (*StochasticGradient.compiled, expanded_step, original_step)
 
-    parameterisation = Option(default="expanded_mean", objects=["expanded_mean", "original"], label="Parameterisation", doc="Expanded mean: θ > 0 with φ = θ/Σθ. Original: the topics φ themselves, on the simplex; its step sizes are much smaller.")  # fmt: skip
-    step_size = Real(1e-4, bounds=(1e-14, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
+    parameterisation = Option(
+        default="expanded_mean",
+        objects=["expanded_mean", "original"],
+        label="Parameterisation",
+        doc="Expanded mean: θ > 0 with φ = θ/Σθ. Original: the topics φ themselves, on the simplex; its step sizes are much smaller.",
+    )
+    step_size = Real(
+        1e-4,
+        bounds=(1e-14, 1.0),
+        log=True,
+        tex=r"\epsilon",
+        label="First step size ε",
+        doc="The time that the first step advances.",
+    )
 
     def compiled_step(self) -> Any:
         return expanded_step if self.parameterisation == "expanded_mean" else original_step

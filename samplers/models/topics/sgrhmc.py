@@ -53,8 +53,22 @@ class SGRHMC(StochasticGradient):
     has_momentum = True
     step = step
 
-    step_size = Real(0.5, bounds=(1e-5, 2.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
-    friction = Real(10.0, bounds=(0.01, 1e3), log=True, tex="C", label="Friction C", doc="How fast the momentum forgets, in units of θ.")  # fmt: skip
+    step_size = Real(
+        0.5,
+        bounds=(1e-5, 2.0),
+        log=True,
+        tex=r"\epsilon",
+        label="First step size ε",
+        doc="The time that the first step advances.",
+    )
+    friction = Real(
+        10.0,
+        bounds=(0.01, 1e3),
+        log=True,
+        tex="C",
+        label="Friction C",
+        doc="How fast the momentum forgets, in units of θ.",
+    )
 
     def packed(self, step_size: float) -> Array:
         return np.array([step_size, self.friction])

@@ -39,7 +39,14 @@ class SGRLD(StochasticGradient):
     source = "Patterson & Teh 2013; Baker et al. 2018, section 4.1"
     step = step
 
-    step_size = Real(0.05, bounds=(1e-6, 1.0), log=True, tex=r"\epsilon", label="First step size ε", doc="The time that the first step advances.")  # fmt: skip
+    step_size = Real(
+        0.05,
+        bounds=(1e-6, 1.0),
+        log=True,
+        tex=r"\epsilon",
+        label="First step size ε",
+        doc="The time that the first step advances.",
+    )
 
     exact_at = ({**textbook.FULL, "step_size": 0.05}, 30_000, 0.01)
     tried_at = ({**textbook.FEW, "step_size": 0.2},)

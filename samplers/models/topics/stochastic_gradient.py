@@ -27,9 +27,17 @@ from sgmcmc_lab.samplers.parameters import Count, Real
 Array = NDArray[np.float64]
 
 STEP = types.float64(
-    jit.rng_type, jit.matrix, jit.matrix, jit.vector, jit.matrix, jit.vector, types.float64, types.float64,
-    types.int64, jit.vector
-)  # fmt: skip
+    jit.rng_type,
+    jit.matrix,
+    jit.matrix,
+    jit.vector,
+    jit.matrix,
+    jit.vector,
+    types.float64,
+    types.float64,
+    types.int64,
+    jit.vector,
+)
 """step(rng, theta, momentum, totals, counts, pull, factor, prior, n_topics, params): one step of θ.
 
 ``counts`` are B (words, columns), ``pull`` is 1 + (D/n)B_k·/θ_k· (topics,), which all words share in the gradient,
@@ -78,10 +86,36 @@ class StochasticGradient(TopicMethod):
     """The compiled step, of type :data:`STEP`."""
     compiled: ClassVar[tuple[Any, ...]] = (*COMPILED, count_topics)
 
-    step_size = Real(0.01, bounds=(1e-12, 10.0), log=True, tex="h", label="First step size", doc="The time that the first step advances.")  # fmt: skip
-    decay_steps = Real(1000.0, bounds=(1.0, 1e6), log=True, tex=r"\tau", label="Steps before decay τ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: after how many steps they begin to fall.")  # fmt: skip
-    decay_power = Real(0.6, bounds=(0.0, 1.0), tex=r"\kappa", label="Decay κ", doc="In the schedule h(1 + m/τ)^−κ of the step sizes: how fast they fall; 0 keeps them constant.")  # fmt: skip
-    sweeps = Count(5, bounds=(1, 100), log=True, label="Sweeps", doc="How often the topics of a document are drawn anew at each visit; their mean is the gradient.")  # fmt: skip
+    step_size = Real(
+        0.01,
+        bounds=(1e-12, 10.0),
+        log=True,
+        tex="h",
+        label="First step size",
+        doc="The time that the first step advances.",
+    )
+    decay_steps = Real(
+        1000.0,
+        bounds=(1.0, 1e6),
+        log=True,
+        tex=r"\tau",
+        label="Steps before decay τ",
+        doc="In the schedule h(1 + m/τ)^−κ of the step sizes: after how many steps they begin to fall.",
+    )
+    decay_power = Real(
+        0.6,
+        bounds=(0.0, 1.0),
+        tex=r"\kappa",
+        label="Decay κ",
+        doc="In the schedule h(1 + m/τ)^−κ of the step sizes: how fast they fall; 0 keeps them constant.",
+    )
+    sweeps = Count(
+        5,
+        bounds=(1, 100),
+        log=True,
+        label="Sweeps",
+        doc="How often the topics of a document are drawn anew at each visit; their mean is the gradient.",
+    )
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)
@@ -115,16 +149,36 @@ class StochasticGradient(TopicMethod):
         n_first = self.sweeps if model.stream else 0
         counts, count_totals = state.extra["counts"], state.extra["count_totals"]
         count_topics(
-            rng, state.batch, data.offsets, data.words, state.topics, state.counts, state.weights,
-            self.scale(model, state), model.alpha, n_topics, n_first, self.sweeps, counts, count_totals,
-        )  # fmt: skip
+            rng,
+            state.batch,
+            data.offsets,
+            data.words,
+            state.topics,
+            state.counts,
+            state.weights,
+            self.scale(model, state),
+            model.alpha,
+            n_topics,
+            n_first,
+            self.sweeps,
+            counts,
+            count_totals,
+        )
         step_size = self.step_size * (1 + state.steps / self.decay_steps) ** -self.decay_power
         factor = model.n_data / size
         pull = 1 + factor * count_totals[:n_topics] / state.totals[:n_topics]
         total = self.compiled_step()(
-            rng, state.weights, state.extra["momentum"], state.totals, counts, pull, factor, model.beta, n_topics,
+            rng,
+            state.weights,
+            state.extra["momentum"],
+            state.totals,
+            counts,
+            pull,
+            factor,
+            model.beta,
+            n_topics,
             self.packed(step_size),
-        )  # fmt: skip
+        )
         state.steps += 1
         if not np.isfinite(total):
             raise FloatingPointError(

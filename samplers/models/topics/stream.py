@@ -161,8 +161,14 @@ class FileStream(Stream):
         fitting = [w for w, n in enumerate(self.spread) if min_documents <= n <= max_share * self.n_documents]
         kept = sorted(fitting, key=lambda w: -self.spread[w])[:max_words]
         if len(kept) < 2:
-            raise SpecError("model.max_share", max_share, f"the cut-offs leave {len(kept)} words of {self.n_words:,}; lower min_documents or raise max_share")  # fmt: skip
-        return replace(self, vocabulary=tuple(self.vocabulary[w] for w in kept), spread=tuple(self.spread[w] for w in kept))  # fmt: skip
+            raise SpecError(
+                "model.max_share",
+                max_share,
+                f"the cut-offs leave {len(kept)} words of {self.n_words:,}; lower min_documents or raise max_share",
+            )
+        return replace(
+            self, vocabulary=tuple(self.vocabulary[w] for w in kept), spread=tuple(self.spread[w] for w in kept)
+        )
 
     def split(self, test_share: float) -> tuple["FileStream", Corpus, Corpus]:
         """A pass that takes out the lines that are held out."""
@@ -172,7 +178,11 @@ class FileStream(Stream):
         bags = [bag for bag in map(rest.bag, held) if len(bag) > 1][:MAX_TEST]
         sample = FileSource(rest).next(min(SAMPLE, self.n_documents))
         if not bags:
-            raise FileError(short_name(self.path.name), "has no line to hold out with two words that stay", "allowed are longer documents")  # fmt: skip
+            raise FileError(
+                short_name(self.path.name),
+                "has no line to hold out with two words that stay",
+                "allowed are longer documents",
+            )
         return rest, sample, from_bags(bags, self.vocabulary)
 
     def begin(self, rng: Generator) -> "FileSource":
@@ -202,7 +212,11 @@ class FileSource(Source):
         stream, bags, passes = self.stream, list[np.ndarray](), 0
         while len(bags) < n:
             if passes > len(bags) + 1:
-                raise FileError(short_name(stream.path.name), "has no more documents", "it was changed meanwhile, or the cut-offs leave too few words")  # fmt: skip
+                raise FileError(
+                    short_name(stream.path.name),
+                    "has no more documents",
+                    "it was changed meanwhile, or the cut-offs leave too few words",
+                )
             for line in _lines(stream.path, self.position, self.line):
                 self.position, self.line = self.position + line.size, line.number
                 if line.number % stream.every and len(bag := stream.bag(line.text)):
@@ -236,7 +250,11 @@ def _lines(path: Path, position: int = 0, number: int = 0) -> Iterator[Line]:
             while content := file.readline(MAX_LINE + 1):
                 number += 1
                 if len(content) > MAX_LINE:
-                    raise FileError(f"{name}, line {number}", f"has more than {MAX_LINE:,} bytes", f"allowed are at most {MAX_LINE:,}")  # fmt: skip
+                    raise FileError(
+                        f"{name}, line {number}",
+                        f"has more than {MAX_LINE:,} bytes",
+                        f"allowed are at most {MAX_LINE:,}",
+                    )
                 try:
                     yield Line(number, len(content), content.decode("utf-8"))
                 except UnicodeDecodeError:

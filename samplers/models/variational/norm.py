@@ -74,8 +74,12 @@ class NormAscent(AscentMethod):
     source = "Knowles 2015, section 4.1; Kucukelbir et al. 2015"
     has_elbo = True
 
-    transform = Option(default="softplus", objects=["softplus", "log"], label="Transform",
-                       doc="How a number on the whole line becomes positive: log(1 + e^θ), as in the paper, or e^θ.")  # fmt: skip
+    transform = Option(
+        default="softplus",
+        objects=["softplus", "log"],
+        label="Transform",
+        doc="How a number on the whole line becomes positive: log(1 + e^θ), as in the paper, or e^θ.",
+    )
 
     def around(self, x: Array) -> NormState:
         """Normals with these medians of the unknowns."""

@@ -55,14 +55,34 @@ class Ascent:
 class AscentMethod(Method):
     """A method that climbs by an optimiser: the parameters of that."""
 
-    optimiser = Option(default="adadelta", objects=list(NAMES), label="Optimiser",
-                       doc="How long each parameter's step is. AdaDelta did best in the paper, RMSprop worst.")  # fmt: skip
-    step_size = Real(1.0, bounds=(1e-5, 10.0), log=True, tex=r"\gamma", label="Step size γ",
-                     doc="Multiplies the optimiser's own step, which for SGD is 0.01.")  # fmt: skip
-    momentum = Real(0.9, bounds=(0.0, 0.999), tex=r"\lambda", label="Momentum λ",
-                    doc="v ← (1 − λ) g + λ v goes in the place of g: an average over some 1/(1 − λ) draws. 0 is none.")  # fmt: skip
-    rho = Real(0.95, bounds=(0.01, 1.0), tex=r"\rho", label="AdaDelta's ρ",
-               doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.")  # fmt: skip
+    optimiser = Option(
+        default="adadelta",
+        objects=list(NAMES),
+        label="Optimiser",
+        doc="How long each parameter's step is. AdaDelta did best in the paper, RMSprop worst.",
+    )
+    step_size = Real(
+        1.0,
+        bounds=(1e-5, 10.0),
+        log=True,
+        tex=r"\gamma",
+        label="Step size γ",
+        doc="Multiplies the optimiser's own step, which for SGD is 0.01.",
+    )
+    momentum = Real(
+        0.9,
+        bounds=(0.0, 0.999),
+        tex=r"\lambda",
+        label="Momentum λ",
+        doc="v ← (1 − λ) g + λ v goes in the place of g: an average over some 1/(1 − λ) draws. 0 is none.",
+    )
+    rho = Real(
+        0.95,
+        bounds=(0.01, 1.0),
+        tex=r"\rho",
+        label="AdaDelta's ρ",
+        doc="The weight of the new value in AdaDelta's averages: in the paper the opposite of the usual ρ.",
+    )
 
     def change(self, ascent: Ascent, g: Array) -> Array:
         """The increment of the parameters, given the gradient of the last draw."""

@@ -12,9 +12,11 @@ from sgmcmc_lab.samplers.parameters import SpecError
 TRIAL = b"quantity,died\n" + b"".join(b"%d,%d\n" % (k, k % 2) for k in range(20))
 OTHER = TRIAL.replace(b"\n19,", b"\n18,")
 FORMULAS = {
-    "parameters": "a, 0 < b < 9, c", "prior": "normal_lpdf(a, 0, 5) + normal_lpdf(c, 0, 5)",
-    "row": "bernoulli_logit_lpmf(died, a + b*(quantity - c))", "curve": "inv_logit(a + b*(quantity - c))",
-}  # fmt: skip
+    "parameters": "a, 0 < b < 9, c",
+    "prior": "normal_lpdf(a, 0, 5) + normal_lpdf(c, 0, 5)",
+    "row": "bernoulli_logit_lpmf(died, a + b*(quantity - c))",
+    "curve": "inv_logit(a + b*(quantity - c))",
+}
 
 
 def sent():

@@ -190,21 +190,24 @@ def test_the_link_holds_the_experiment_only_where_it_is_not_the_steps(mine):
     assert again.experiment == replace(mine.steps[0].spec, seed=7)
 
 
-@pytest.mark.parametrize(("query", "parts"), [
-    ("?lesson=nothing", ["lesson", "nothing", "mine"]),
-    ("?lesson=" + "x" * 3000, ["lesson", "xxx"]),
-    ("?lesson=mine&step=3", ["step", "'3'", "1 to 2", "step 2"]),
-    ("?lesson=mine&step=0", ["step", "1 to 2", "step 1"]),
-    ("?lesson=mine&step=one", ["step", "one"]),
-    ("?lesson=mine&step=²", ["step", "²"]),
-    ("?lesson=mine&answer=4", ["answer", "options"]),
-    ("?lesson=mine&answer=x", ["answer"]),
-    ("?lesson=mine&step=2&answer=1", ["answer", "1"]),
-    ("?lesson=mine&try=yes", ["try", "yes"]),
-    ("?step=2", ["step", "lesson"]),
-    ("?present=maybe", ["present", "maybe"]),
-    ("?lesson=mine&views=components", ["components", "marginal"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("query", "parts"),
+    [
+        ("?lesson=nothing", ["lesson", "nothing", "mine"]),
+        ("?lesson=" + "x" * 3000, ["lesson", "xxx"]),
+        ("?lesson=mine&step=3", ["step", "'3'", "1 to 2", "step 2"]),
+        ("?lesson=mine&step=0", ["step", "1 to 2", "step 1"]),
+        ("?lesson=mine&step=one", ["step", "one"]),
+        ("?lesson=mine&step=²", ["step", "²"]),
+        ("?lesson=mine&answer=4", ["answer", "options"]),
+        ("?lesson=mine&answer=x", ["answer"]),
+        ("?lesson=mine&step=2&answer=1", ["answer", "1"]),
+        ("?lesson=mine&try=yes", ["try", "yes"]),
+        ("?step=2", ["step", "lesson"]),
+        ("?present=maybe", ["present", "maybe"]),
+        ("?lesson=mine&views=components", ["components", "marginal"]),
+    ],
+)
 def test_a_bad_link_gets_a_sentence(folder, query, parts):
     state, messages = state_of(query)
     assert all(part in " ".join(messages) for part in parts), messages
@@ -315,10 +318,21 @@ def test_every_parameter_of_a_sampler_is_in_the_sidebar(sampler):
     assert {parameter.label for _, parameter in declared(SAMPLERS[sampler])} <= shown
 
 
-@pytest.mark.parametrize(("hide", "gone"), [
-    ("target", {"Target", "Mean", "Standard"}), ("sampler", {"Sampler", "Step"}), ("sampler.step_size", {"Step"}), ("lane1.sampler.step_size", {"Step"}),
-    ("gradient", {"Gradient"}), ("n_chains", {"Chains"}), ("seed", {"Seed"}), ("lanes", {"Add"}), ("workbench", {"Recipe"}), ("pages", {"Models"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("hide", "gone"),
+    [
+        ("target", {"Target", "Mean", "Standard"}),
+        ("sampler", {"Sampler", "Step"}),
+        ("sampler.step_size", {"Step"}),
+        ("lane1.sampler.step_size", {"Step"}),
+        ("gradient", {"Gradient"}),
+        ("n_chains", {"Chains"}),
+        ("seed", {"Seed"}),
+        ("lanes", {"Add"}),
+        ("workbench", {"Recipe"}),
+        ("pages", {"Models"}),
+    ],
+)
 def test_a_link_hides_any_group_of_controls(hide, gone):
     shown = labels(Controls(AppState(), print))
     state, messages = state_of(f"?hide={hide}")
@@ -565,8 +579,14 @@ def test_a_mark_says_which_number_it_is_held_against_before_the_full_length(mine
 def test_a_claim_that_is_wrong_fails_on_a_wrong_sampler(mine):
     """The planted fault: the claims' own experiment with a step so large that the bias is ten times the tolerance."""
     step = mine.steps[0]
-    wrong = Experiment.from_dict({**step.spec.to_dict(), "lanes": ["sgld", "sgld"] and [
-        {"sampler": {"key": "sgld", "params": {"step_size": 0.5}}, "gradient": {"key": "full", "params": {}}}] * 2})  # fmt: skip
+    wrong = Experiment.from_dict(
+        {
+            **step.spec.to_dict(),
+            "lanes": ["sgld", "sgld"]
+            and [{"sampler": {"key": "sgld", "params": {"step_size": 0.5}}, "gradient": {"key": "full", "params": {}}}]
+            * 2,
+        }
+    )
     assert states(step, step.spec, run_of(wrong, 4200))[0] == "fails"
 
 
@@ -698,8 +718,15 @@ def test_runs_that_fail_say_so(mine, monkeypatch):
 
 def panel_of(state, **actions):
     calls = []
-    made = LessonPanel(state, Controls(state, print, of_lesson=True), lambda lesson, number: calls.append((lesson.key, number)),
-                       lambda key: calls.append((key, 1)), actions.get("follow", lambda: None), lambda: calls.append("contents"), actions.get("later", Coroutine.close))  # fmt: skip
+    made = LessonPanel(
+        state,
+        Controls(state, print, of_lesson=True),
+        lambda lesson, number: calls.append((lesson.key, number)),
+        lambda key: calls.append((key, 1)),
+        actions.get("follow", lambda: None),
+        lambda: calls.append("contents"),
+        actions.get("later", Coroutine.close),
+    )
     return made, calls
 
 
@@ -782,11 +809,18 @@ def test_a_lesson_asks_only_for_what_the_page_has(key):
             assert bool(labels(controls)) == bool(wanted), (step.number, wanted)
 
 
-@pytest.mark.parametrize(("text", "line", "part"), [
-    ('views = ["nothing"]', 6, "nothing"), ('views = ["components"]', 6, "components"), ('page = { axis = "parsecs" }', 6, "parsecs"),
-    ("page = { coordinate = 9 }", 6, "coordinate"), ('controls = ["lane1.sampler.nothing"]', None, "nothing"),
-    ('views = [', None, ""), ('controls = ["n_steps"]', 6, "n_steps"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "line", "part"),
+    [
+        ('views = ["nothing"]', 6, "nothing"),
+        ('views = ["components"]', 6, "components"),
+        ('page = { axis = "parsecs" }', 6, "parsecs"),
+        ("page = { coordinate = 9 }", 6, "coordinate"),
+        ('controls = ["lane1.sampler.nothing"]', None, "nothing"),
+        ("views = [", None, ""),
+        ('controls = ["n_steps"]', 6, "n_steps"),
+    ],
+)
 def test_a_broken_file_is_reported_with_its_line_and_stops_no_other(folder, text, line, part):
     preset = 'experiment = { target = "gaussian", lanes = [ { preset = "sgld" } ] }\n'
     (folder / "03-broken.md").write_text(HEAD + text + "\n" + preset + "```\n", encoding="utf-8")
@@ -877,7 +911,10 @@ def test_an_outline_says_what_the_lesson_does(fault, monkeypatch):
     same = []
     for key, lesson in LESSONS.items():
         one = found[key]
-        assert all(getattr(one, name) == getattr(lesson, name) for name in ("key", "title", "minutes", "summary", "needs", "file", "order"))  # fmt: skip
+        assert all(
+            getattr(one, name) == getattr(lesson, name)
+            for name in ("key", "title", "minutes", "summary", "needs", "file", "order")
+        )
         same.append([(step.title, step.question, step.live_claims) for step in one.steps] == counted(lesson))
     assert all(same) == (not fault)
 
@@ -970,8 +1007,11 @@ def test_the_browser_is_told_of_answers_and_claims_that_are_met(mine, monkeypatc
 def test_right_answers_stand_in_every_place():
     """The order is the lesson's and the step's own, and the same in every process."""
     orders = [
-        (lesson.shuffled(step.number), step.question) for lesson in LESSONS.values() for step in lesson.steps if step.question
-    ]  # fmt: skip
+        (lesson.shuffled(step.number), step.question)
+        for lesson in LESSONS.values()
+        for step in lesson.steps
+        if step.question
+    ]
     assert all(sorted(order) == list(range(1, len(question.options) + 1)) for order, question in orders)
     places = [order.index(question.answer) for order, question in orders if len(question.options) == 3]
     assert all(places.count(place) > len(places) / 5 for place in range(3)), "in the files most are the second"

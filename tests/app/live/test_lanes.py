@@ -87,9 +87,22 @@ def test_a_step_with_many_data_is_not_taken_for_a_short_one(changed, fault, monk
             *((densities, "LOOKED_AT", 1e12) if not changed else (DensityLanes, "change", Lanes.change))
         )
     state = AppState()
-    large = Experiment.from_dict({"target": {"key": "linear_regression", "params": {"items": 1000}}, "sampler": {"key": "hmc", "params": {"n_leapfrog": 1000}}, "n_chains": 10})  # fmt: skip
+    large = Experiment.from_dict(
+        {
+            "target": {"key": "linear_regression", "params": {"items": 1000}},
+            "sampler": {"key": "hmc", "params": {"n_leapfrog": 1000}},
+            "n_chains": 10,
+        }
+    )
     last = large.runs()[0]
-    small = replace(large.lanes[0], sampler=Experiment.from_dict({"target": "linear_regression", "sampler": {"key": "hmc", "params": {"n_leapfrog": 1}}}).lanes[0].sampler)  # fmt: skip
+    small = replace(
+        large.lanes[0],
+        sampler=Experiment.from_dict(
+            {"target": "linear_regression", "sampler": {"key": "hmc", "params": {"n_leapfrog": 1}}}
+        )
+        .lanes[0]
+        .sampler,
+    )
     lanes = DensityLanes(replace(large, lanes=(small,)) if changed else large)
     if changed:
         lanes.move(state, 0)

@@ -225,7 +225,9 @@ def test_a_long_column_is_packed_to_a_level_and_a_short_one_to_four_digits():
     x[:4] = -1, 0, 1, np.nan
     packed = recording._column(x)
     levels = np.frombuffer(b64decode(packed["levels"]), dtype="<u2")
-    found = np.where(levels == recording.ABSENT, np.nan, packed["low"] + (packed["high"] - packed["low"]) * levels / recording.LEVELS)  # fmt: skip
+    found = np.where(
+        levels == recording.ABSENT, np.nan, packed["low"] + (packed["high"] - packed["low"]) * levels / recording.LEVELS
+    )
     np.testing.assert_array_equal(found[:4], x[:4])
     np.testing.assert_allclose(found[4:], x[4:], atol=2 / recording.LEVELS)
     assert recording._column(x[1:8]) == [0, 1, None, *(float(f"{one:.4g}") for one in x[4:8])]

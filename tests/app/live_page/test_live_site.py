@@ -34,9 +34,17 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
     problems = write_site([lessons["langevin"], lessons["topics"]], tmp_path, lambda *said: told.append(said))
     assert problems == []
     assert {path.name for path in tmp_path.iterdir()} == {
-        "bokeh.js", "bokeh-widgets.js", "live.js", "index.html", "langevin.html", "topics.html", "free-gaussian.html",
-        "glossary.html", "langevin-handout.html", "topics-handout.html",
-    }  # fmt: skip
+        "bokeh.js",
+        "bokeh-widgets.js",
+        "live.js",
+        "index.html",
+        "langevin.html",
+        "topics.html",
+        "free-gaussian.html",
+        "glossary.html",
+        "langevin-handout.html",
+        "topics-handout.html",
+    }
     for path in tmp_path.glob("*.html"):
         for link in re.findall(r'<a href="([^"#]*)', path.read_text(encoding="utf-8")):
             assert not link or (tmp_path / link).is_file(), (path.name, link)
@@ -184,7 +192,9 @@ def test_the_command_makes_a_page_of_a_persons_own_table(tmp_path, capsys):
     rows.write_text("y,x\n" + "\n".join(f"{0.5 * k:.1f},{k}" for k in range(1, 21)), encoding="utf-8")
     table = keep(read({"rows.csv": rows.read_bytes()}, two_kinds=False))
     spec = tmp_path / "spec.json"
-    experiment = Experiment.from_dict({"target": {"key": "linear_table", "params": {"table": table.key}}, "lanes": [{"sampler": "sgld"}]})  # fmt: skip
+    experiment = Experiment.from_dict(
+        {"target": {"key": "linear_table", "params": {"table": table.key}}, "lanes": [{"sampler": "sgld"}]}
+    )
     spec.write_text(experiment.to_json(), encoding="utf-8")
     del table, experiment
     gc.collect()

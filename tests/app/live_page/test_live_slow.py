@@ -41,7 +41,10 @@ def apart(experiment, steps, views):
     velocity, reach = bool(run.sampler.momentum), getattr(run.sampler, "step_size", 0.0)
     for number, one in enumerate(steps):
         step = take_apart(run)
-        said = [f"{part.name} {numbers_of(part, step.dim, views[0].scene.coordinate, velocity)}".strip() for part in step.parts]  # fmt: skip
+        said = [
+            f"{part.name} {numbers_of(part, step.dim, views[0].scene.coordinate, velocity)}".strip()
+            for part in step.parts
+        ]
         if one["said"] != said:
             out.append(f"step {number}: {one['said']}, not {said}")
         if [views[0].scene.parts[kind] for kind in one["kinds"]] != [part.name for part in step.parts]:

@@ -15,24 +15,39 @@ def rows(tex, ends=PARTS, most=MOST):
     return [row.replace(r"\displaystyle ", "") for row in BREAK.split(made)]
 
 
-@pytest.mark.parametrize(("tex", "expected"), [
-    (r"a = b", [r"a = b"]),
-    (r"x_1 \qquad y_{\qquad}", ["x_1", r"y_{\qquad}"]),
-    (r"D = \begin{pmatrix}1 & 0 \\ 0 & 1\end{pmatrix}, \qquad e", [r"D = \begin{pmatrix}1 & 0 \\ 0 & 1\end{pmatrix},", "e"]),
-    (r"\begin{aligned}a &= b\\c &= d\end{aligned}", ["a = b", "c = d"]),
-    (r"aaaaaaaaaa = (b + c) - -d", ["aaaaaaaaaa", r"\quad = (b + c)", r"\quad - -d"]),
-    (r"aaaaaaaa = \theta_+ + b", ["aaaaaaaa", r"\quad = \theta_+ + b"]),
-    ("aaa = bb + c = dd + e", ["aaa = bb + c", r"\quad = dd + e"]),
-    (r"\left(aaaaaa + bbbbbb\right)^2", [r"\left(aaaaaa + bbbbbb\right)^2"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tex", "expected"),
+    [
+        (r"a = b", [r"a = b"]),
+        (r"x_1 \qquad y_{\qquad}", ["x_1", r"y_{\qquad}"]),
+        (
+            r"D = \begin{pmatrix}1 & 0 \\ 0 & 1\end{pmatrix}, \qquad e",
+            [r"D = \begin{pmatrix}1 & 0 \\ 0 & 1\end{pmatrix},", "e"],
+        ),
+        (r"\begin{aligned}a &= b\\c &= d\end{aligned}", ["a = b", "c = d"]),
+        (r"aaaaaaaaaa = (b + c) - -d", ["aaaaaaaaaa", r"\quad = (b + c)", r"\quad - -d"]),
+        (r"aaaaaaaa = \theta_+ + b", ["aaaaaaaa", r"\quad = \theta_+ + b"]),
+        ("aaa = bb + c = dd + e", ["aaa = bb + c", r"\quad = dd + e"]),
+        (r"\left(aaaaaa + bbbbbb\right)^2", [r"\left(aaaaaa + bbbbbb\right)^2"]),
+    ],
+)
 def test_where_a_formula_is_cut(tex, expected):
     assert rows(tex, most=10.5) == expected
 
 
-@pytest.mark.parametrize(("tex", "letters"), [
-    (r"\theta", 1), (r"\tilde U(\hat\theta)", 4), (r"x^{ab}", 2.4), (r"\frac{a}{bcd}", 3), (r"\operatorname{Var}", 3),
-    (r"\underbrace{a}_{\text{said below}}", 6.3), (r"\bigl(a\bigr)", 3), (r"\begin{array}a", 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tex", "letters"),
+    [
+        (r"\theta", 1),
+        (r"\tilde U(\hat\theta)", 4),
+        (r"x^{ab}", 2.4),
+        (r"\frac{a}{bcd}", 3),
+        (r"\operatorname{Var}", 3),
+        (r"\underbrace{a}_{\text{said below}}", 6.3),
+        (r"\bigl(a\bigr)", 3),
+        (r"\begin{array}a", 3),
+    ],
+)
 def test_how_wide_a_formula_is(tex, letters):
     assert width(tex) == pytest.approx(letters)
 

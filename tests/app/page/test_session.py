@@ -140,7 +140,9 @@ def test_the_slider_of_the_speed_stands_at_its_value_when_its_stops_change():
 
     async def live():
         session, document, _ = opened("?target=network")
-        (slider,) = (one for one in document.models if getattr(getattr(one, "data", None), "label", "") == "Steps per frame")  # fmt: skip
+        (slider,) = (
+            one for one in document.models if getattr(getattr(one, "data", None), "label", "") == "Steps per frame"
+        )
         found = []
         for target in ("gaussian", "network", "gaussian"):
             with set_curdoc(document):

@@ -131,7 +131,9 @@ def test_too_many_coordinates_are_refused_by_name():
     with pytest.raises(ValueError, match="with its 13 coordinates, of which it takes 12"):
         state.set_target_param("hidden", 4)
     assert state.experiment.make_target().dim == 10
-    assert state.set_target("curve_network") == ["Recipe does not fit Neural network on a curve with a gap; SGLD takes its place."]  # fmt: skip
+    assert state.set_target("curve_network") == [
+        "Recipe does not fit Neural network on a curve with a gap; SGLD takes its place."
+    ]
 
 
 @pytest.mark.parametrize(("target", "recipe"), [("poisson_regression", {}), ("tied_means", {}), ("skew_normal", {})])
@@ -196,7 +198,10 @@ def test_the_card_of_a_recipe_shows_its_own_formulas():
     state, lane = AppState(), {"gradient": {"key": "full"}}
     state.set_target("double_well")
     drifts = ("-(1 + theta^2)*4*theta^3", "-theta^5")
-    lanes = [lane | {"sampler": {"key": "recipe", "params": {"diffusion_entries": ["1 + theta^2"], "drift_entries": [f]}}} for f in drifts]  # fmt: skip
+    lanes = [
+        lane | {"sampler": {"key": "recipe", "params": {"diffusion_entries": ["1 + theta^2"], "drift_entries": [f]}}}
+        for f in drifts
+    ]
     state.open(Experiment.from_dict(state.experiment.to_dict() | {"lanes": [*lanes, lanes[0]]}))
     made = cards(state)
     # That of the target, and one for each different recipe.

@@ -192,7 +192,13 @@ def test_a_pause_while_a_file_is_made_makes_no_other(counted):
     pages, asked = counted
 
     async def ask():
-        links = [FIRST, f"{FIRST}&play=0", f"{FIRST}&resets=2", FIRST.replace("0.02", "0.03"), FIRST.replace("lane=hmc", "lane=mala")]  # fmt: skip
+        links = [
+            FIRST,
+            f"{FIRST}&play=0",
+            f"{FIRST}&resets=2",
+            FIRST.replace("0.02", "0.03"),
+            FIRST.replace("lane=hmc", "lane=mala"),
+        ]
         return await asyncio.gather(*map(pages.of, links))
 
     found = asyncio.run(ask())

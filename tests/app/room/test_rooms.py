@@ -7,7 +7,7 @@ import pytest
 
 from sgmcmc_lab.app.room import race
 from sgmcmc_lab.app.room.network import whose
-from sgmcmc_lab.app.room.rooms import (  # fmt: skip
+from sgmcmc_lab.app.room.rooms import (
     ALPHABET,
     CODE,
     IDLE_SECONDS,
@@ -137,9 +137,12 @@ def test_only_the_maker_leads_asks_reveals_races_and_closes():
     async def do(rooms, code, secret):
         for wrong in (new_mark(), "", "x" * 5_000, secret[:-1], (await rooms.open(LINK))[1]):
             for work in (
-                rooms.lead(code, wrong, "?target=gamma()"), rooms.ask(code, wrong, "langevin", 1, 2), rooms.reveal(code, wrong),
-                rooms.race(code, wrong, "quartic", "ks"), rooms.close(code, wrong),
-            ):  # fmt: skip
+                rooms.lead(code, wrong, "?target=gamma()"),
+                rooms.ask(code, wrong, "langevin", 1, 2),
+                rooms.reveal(code, wrong),
+                rooms.race(code, wrong, "quartic", "ks"),
+                rooms.close(code, wrong),
+            ):
                 await refused(work, "only the page that opened it")
             assert not await rooms.is_maker(code, wrong)
         assert await rooms.is_maker(code, secret)
@@ -249,10 +252,20 @@ def test_everything_is_bounded():
     in_a_room(do)
 
 
-@pytest.mark.parametrize("text", [
-    "{", "null", "[]", '"x"', "[" * 100_000, '{"number": 1}', '{"number": "1", "lesson": "a", "step": 1, "options": 2}',
-    '{"number": 1, "lesson": "a", "step": 1, "options": 2, "later": 3}', '{"number": 1, "target": 2, "by": "ks"}',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "null",
+        "[]",
+        '"x"',
+        "[" * 100_000,
+        '{"number": 1}',
+        '{"number": "1", "lesson": "a", "step": 1, "options": 2}',
+        '{"number": 1, "lesson": "a", "step": 1, "options": 2, "later": 3}',
+        '{"number": 1, "target": 2, "by": "ks"}',
+    ],
+)
 def test_what_another_version_has_written_of_a_room_is_as_if_absent(text):
     """Fails where the store of several processes holds what this one cannot read, and nobody sees the room."""
 
@@ -424,7 +437,7 @@ NOW = 2 * IDLE_SECONDS
         (of("b", OWN, NOW) | of("c", FULL - OWN, NOW), "there are 100 already"),
     ],
     ids=["none", "few", "own", "the oldest", "own in use", "of who has most", "what is idle", "all in use"],
-)  # fmt: skip
+)
 def test_what_is_not_used_gives_way(kept, gone):
     """Fails where one address takes all rooms for a day, or a room that a class is in gives way."""
     if gone is not None and "already" in gone:
@@ -477,10 +490,15 @@ def test_short_links_that_nobody_opens_give_way():
 @pytest.mark.parametrize(
     ("address", "whose_it_is"),
     [
-        ("10.0.0.5", "10.0.0.5"), ("::ffff:10.0.0.5", "10.0.0.5"), ("2001:db8:1:2:3::4", "2001:db8:1:2::"), ("2001:db8:1:2:ffff::", "2001:db8:1:2::"),
-        ("fe80::1%eth0", "fe80::"), ("", ""), ("unix", ""),
+        ("10.0.0.5", "10.0.0.5"),
+        ("::ffff:10.0.0.5", "10.0.0.5"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::"),
+        ("2001:db8:1:2:ffff::", "2001:db8:1:2::"),
+        ("fe80::1%eth0", "fe80::"),
+        ("", ""),
+        ("unix", ""),
     ],
-)  # fmt: skip
+)
 def test_a_network_of_ipv6_is_one_owner(address, whose_it_is):
     """Fails where one computer is as many owners as it has addresses."""
     assert whose(address) == whose_it_is

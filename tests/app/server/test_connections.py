@@ -153,10 +153,16 @@ def test_half_a_request_is_not_waited_for(kind, monkeypatch):
 
 
 NONE = [
-    b"GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-    b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\x00b\r\n\r\n", b"GET / HTTP/1.1\r\n" + HOST + b"no colon\r\n\r\n",
-    b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n\r\n", b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 10000000\r\n\r\n",
-]  # fmt: skip
+    b"GET / HTTP/1.1\r\nHost: a@b\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    b"nonsense\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\x00b\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + HOST + b"no colon\r\n\r\n",
+    b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n\r\n",
+    b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 10000000\r\n\r\n",
+]
 
 
 @pytest.mark.parametrize("kind", [Bounded, HTTPServer])

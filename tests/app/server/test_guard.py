@@ -45,7 +45,7 @@ from sgmcmc_lab.app.server.socket import (
     TOO_LONG,
     GuardedSocket,
     _errors_of,
-)  # fmt: skip
+)
 from tests import hostile
 from tests.browser import serve
 from tests.helpers.raw_client import Client, event, get, models, run, token, write
@@ -239,7 +239,7 @@ def test_a_write_is_known_by_component_and_property():
         [[[[[[[[[[0]]]]]]]]]],
     ],
     ids=lambda value: str(value)[:40],
-)  # fmt: skip
+)
 def test_a_value_is_plain_and_small(value):
     document, data, _ = small_page()
     assert not kept(document, write(data["TextInput"].id, "value", value))
@@ -271,11 +271,21 @@ def test_events_are_those_of_the_component():
         {"kind": "ColumnDataChanged", "model": {"id": text}, "attr": "value", "data": {}, "cols": []},
         {"kind": "ColumnsStreamed", "model": {"id": text}, "attr": "value", "data": {}, "rollover": 1},
         {**write(text, "value", "x"), "hint": 1},
-        {}, [], None, 1, {"kind": []}, {"kind": {"a": 1}}, {"kind": "ModelChanged"},
+        {},
+        [],
+        None,
+        1,
+        {"kind": []},
+        {"kind": {"a": 1}},
+        {"kind": "ModelChanged"},
         {"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": {"type": "event", "name": [], "values": empty}},
-        {"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": {"type": "event", "name": "x", "values": {"type": "map", "entries": 3}}},
+        {
+            "kind": "MessageSent",
+            "msg_type": "bokeh_event",
+            "msg_data": {"type": "event", "name": "x", "values": {"type": "map", "entries": 3}},
+        },
         {"kind": "ModelChanged", "model": {"id": []}, "attr": [], "new": 1},
-    ):  # fmt: skip
+    ):
         assert not kept(document, bad), bad
 
 
@@ -285,13 +295,23 @@ def record(**values):
 
 
 PART = {"type": "bytes", "data": {"id": "0"}}
-CHUNK = {"type": "status", "status": "upload_event", "chunk": 1, "data": PART, "name": "a", "total_chunks": 1, "mime_type": ""}  # fmt: skip
+CHUNK = {
+    "type": "status",
+    "status": "upload_event",
+    "chunk": 1,
+    "data": PART,
+    "name": "a",
+    "total_chunks": 1,
+    "mime_type": "",
+}
 SENT = {
     "Bus": [[1, 0, 1, 1280, True, False]],
     "Connection": ["listening"],
     "Contents": [0, 7],
     "FileBox": [
-        record(**CHUNK), record(type="status", status="finished"), record(status="initializing", type="status"),
+        record(**CHUNK),
+        record(type="status", status="finished"),
+        record(status="initializing", type="status"),
         record(status="error", error="it is too large", type="status"),
     ],
     "MenuButton": [record(type="click", item=1)],
@@ -300,7 +320,7 @@ SENT = {
     "Presenter": ["next", "part_back"],
     "RoomBar": [["hello", "a" * 24, "", "free"], ["answer", 2], ["leave"]],
     "Touch": [["click", "joint", 0.5, -1], ["curve", "joint", *[0.1] * MAX_NUMBERS]],
-}  # fmt: skip
+}
 """The messages of the script of each component."""
 UNSENT = [
     "x", None, 1, True, 0.5, -1, [], {}, record(), "x" * (MAX_WORD + 1), [[]], [1, 2, 3, 4, "5"], [0.5] * 5, ["click", "joint"],
@@ -389,7 +409,11 @@ def test_a_model_that_is_written_out_is_known_by_its_id_alone():
     good = write(data["TextInput"].id, "value", "x")
     assert kept(document, {**good, "model": {**whole, "id": data["TextInput"].id}}) == [good]
     click = event("dom_event", model=outer["Button"].id, node="click", data=None)
-    written = json.loads(json.dumps(click).replace(json.dumps({"id": outer["Button"].id}), json.dumps({**whole, "id": outer["Button"].id})))  # fmt: skip
+    written = json.loads(
+        json.dumps(click).replace(
+            json.dumps({"id": outer["Button"].id}), json.dumps({**whole, "id": outer["Button"].id})
+        )
+    )
     assert written != click
     assert kept(document, written) == kept(document, click) == [click]
     assert kept(document, {**good, "model": {**whole, "id": "p0"}}, {**good, "model": {**whole, "id": 1}}) == []
@@ -508,14 +532,19 @@ def test_what_a_widget_has_may_be_written():
     options = {"One": 1, "Two": 2}
     widgets = [
         (pmui.Select(options=options), "value", ["One", "Two"], ["Three", 1, None, ["One"]]),
-        (pmui.CheckButtonGroup(options=options), "value", [[], ["Two", "One"]], ["One", ["Three"], [1], None, [["One"]]]),
+        (
+            pmui.CheckButtonGroup(options=options),
+            "value",
+            [[], ["Two", "One"]],
+            ["One", ["Three"], [1], None, [["One"]]],
+        ),
         (pmui.DiscreteSlider(options=options), "value_throttled", [0, 1], [2, -1, 0.5, "One", None, True]),
         (pmui.FloatSlider(), "value", [1, 0.5], ["1", True, [1], None]),
         (pmui.IntInput(), "value", [1, -1, None], ["1", True, 0.5]),
         (pmui.Switch(), "value", [True, False], [0, "x", None]),
         (pmui.TextInput(), "value", ["", "x"], [0, None, ["x"]]),
         (pmui.Accordion(pn.Column()), "active", [[], [0]], ["x", [0.5], [True], ["x"]]),
-    ]  # fmt: skip
+    ]
     pn.Column(*(widget for widget, *_ in widgets)).server_doc(doc=document)
     data = {type(m).__name__.rstrip("0123456789"): m for m in document.models if isinstance(m, DataModel)}
     for widget, name, right, wrong in widgets:
@@ -746,12 +775,15 @@ def test_a_token_is_the_servers_own(server):
         good = await token(server, PAUSED)
         found = []
         for bad in (
-            "x", "e30", "e30.e30", "W10",
+            "x",
+            "e30",
+            "e30.e30",
+            "W10",
             generate_jwt_token(generate_session_id(None, signed=False), signed=False),
             generate_jwt_token(session, key, signed=True),
             good.split(".")[0],
             good[:-2] + ("AA" if not good.endswith("AA") else "BB"),
-        ):  # fmt: skip
+        ):
             client = await Client.open(server, bad)
             assert not await client.acknowledged(), bad
             found.append((client.socket.close_code, client.socket.close_reason))
@@ -806,9 +838,16 @@ def test_only_its_own_names_are_answered(server):
         ]
         bad = [
             await get(server, path, Host=host)
-            for host in ("evil.example", f"evil.example:{port}", f"localhost:{port + 1}", "localhost", f"localhost.:{port}", f"1.2.3.4:{port}")
+            for host in (
+                "evil.example",
+                f"evil.example:{port}",
+                f"localhost:{port + 1}",
+                "localhost",
+                f"localhost.:{port}",
+                f"1.2.3.4:{port}",
+            )
             for path in ("/app", "/", "/app/ws", "/static/js/bokeh.min.js", "/none", "/app/autoload.js")
-        ]  # fmt: skip
+        ]
         key = await token(server, PAUSED)
         host = f"evil.example:{port}"
         refused = []
@@ -841,8 +880,15 @@ def test_names_that_were_allowed(tmp_path):
 
     async def ask(server):
         found = {}
-        for host in ("lab.example.org", "lab.example.org:80", "a.school.example:8080", "a.b.school.example:8080",
-                     "school.example:8080", "lab.example.org:81", f"localhost:{server.port}"):  # fmt: skip
+        for host in (
+            "lab.example.org",
+            "lab.example.org:80",
+            "a.school.example:8080",
+            "a.b.school.example:8080",
+            "school.example:8080",
+            "lab.example.org:81",
+            f"localhost:{server.port}",
+        ):
             found[host] = (await get(server, "/static/js/bokeh.min.js", Host=host)).code
         key = await token(server, PAUSED)
         client = await Client.open(server, key, Host="lab.example.org", Origin="https://lab.example.org")
@@ -964,11 +1010,19 @@ def test_every_answer_has_the_headers(server):
         return {
             path: await get(server, path, **headers)
             for path, headers in (
-                ("/", {}), ("/app" + PAUSED, {}), ("/static/js/bokeh.min.js", {}), ("/favicon.ico", {}), ("/none", {}),
-                ("/room/k7mq2x9d", {}), ("/room/files/room.js", {}), ("/room/files/none.html", {}),
-                ("/app/ws", {}), ("/app?bokeh-session-id=1", {}), ("/app#host", {"Host": "evil.example"}),
+                ("/", {}),
+                ("/app" + PAUSED, {}),
+                ("/static/js/bokeh.min.js", {}),
+                ("/favicon.ico", {}),
+                ("/none", {}),
+                ("/room/k7mq2x9d", {}),
+                ("/room/files/room.js", {}),
+                ("/room/files/none.html", {}),
+                ("/app/ws", {}),
+                ("/app?bokeh-session-id=1", {}),
+                ("/app#host", {"Host": "evil.example"}),
             )
-        }  # fmt: skip
+        }
 
     for path, answer in run(ask()).items():
         policy = dict(part.split(" ", 1) for part in answer.headers["Content-Security-Policy"].split("; "))

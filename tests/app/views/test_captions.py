@@ -65,7 +65,9 @@ def changed(run, **values):
 
 def stage(key, target, samplers, params=None, change=None, gradients=None, each=False, coordinate=0):
     """The view, the frame, and the raw draws of both lanes; ``each`` keeps the velocities of every step, too."""
-    made = records(target, samplers, N_CHAINS, params, gradients, keep=True, burn_in=BURN_IN, n_steps=BEFORE + AFTER, seed=11)  # fmt: skip
+    made = records(
+        target, samplers, N_CHAINS, params, gradients, keep=True, burn_in=BURN_IN, n_steps=BEFORE + AFTER, seed=11
+    )
     view = VIEWS[key].made(scene_of(made, coordinate))
     before, velocity = {}, {i: [] for i in range(len(made))}
 
@@ -209,7 +211,11 @@ def kl_by_hand(column, values):
     value = float((p * np.log(p / masses[full])).sum())
     k = np.arange(1, 400)
     rates = n * masses[:, None]
-    terms = np.where(rates[:, 0] < 100, (stats.poisson.pmf(k, np.minimum(rates, 100)) * k * np.log(k / rates)).sum(axis=1), 0.5 + 1 / (12 * rates[:, 0]))  # fmt: skip
+    terms = np.where(
+        rates[:, 0] < 100,
+        (stats.poisson.pmf(k, np.minimum(rates, 100)) * k * np.log(k / rates)).sum(axis=1),
+        0.5 + 1 / (12 * rates[:, 0]),
+    )
     return value, float((terms.sum() - 0.5) / n)
 
 
@@ -274,7 +280,9 @@ def distances(key):
         expected.append(f"{one.name}  {said}")
     assert captions(made) == expected
     data, n = made.view.compute(made.frame), made.raw[0].values.size
-    np.testing.assert_allclose(data["lane 1"][1], (ks_by_hand if key == "ks" else lambda *a: kl_by_hand(*a)[0])(column, made.raw[1].values))  # fmt: skip
+    np.testing.assert_allclose(
+        data["lane 1"][1], (ks_by_hand if key == "ks" else lambda *a: kl_by_hand(*a)[0])(column, made.raw[1].values)
+    )
     if key == "ks":
         # Kolmogorov's distribution: P(√n D ≤ x) is .05 and .95 at the ends, and its mean is √(π/2) log 2.
         low, high, mean = (float(x[0]) * sqrt(n) for x in data["noise 0"][1:])
@@ -378,9 +386,11 @@ def thermostat(key):
 @recomputes("circle", "globe", "torus", "frames")
 def on_manifolds(key):
     target, params = {
-        "circle": ("von_mises", None), "globe": ("fisher", None), "torus": ("mises_posterior", None),
+        "circle": ("von_mises", None),
+        "globe": ("fisher", None),
+        "torus": ("mises_posterior", None),
         "frames": ("matrix_langevin", None),
-    }[key]  # fmt: skip
+    }[key]
     step = 0.02 if key == "torus" else 0.8
     made = stage(key, target, [("sggmc", {"step_size": 0.02}), ("gmc", {"step_size": step, "n_leapfrog": 3})], params)
     share = accepted(made.raw[1])
@@ -402,13 +412,18 @@ def components(key):
         for level, found in zip((0.05, 0.25, 0.5, 0.75, 0.95), quantiles, strict=True):
             # To a bin of the log axis and what draws leave between two ranks.
             exact = np.quantile(logs, level, axis=0)
-            assert np.abs(found - exact)[inside & (exact > np.log10(made.target.columns[0].low) + 0.1)].max(initial=0.0) < 0.06  # fmt: skip
+            assert (
+                np.abs(found - exact)[inside & (exact > np.log10(made.target.columns[0].low) + 0.1)].max(initial=0.0)
+                < 0.06
+            )
 
 
 @recomputes("fit")
 def fit(key):
     """Two groups of chains that stand still far apart: the band is of all of them, not of the last."""
-    made = stage(key, "linear_regression", [("sgld", {"step_size": 1e-3}), ("sgld", {"step_size": 1e-3})], {"items": 40})  # fmt: skip
+    made = stage(
+        key, "linear_regression", [("sgld", {"step_size": 1e-3}), ("sgld", {"step_size": 1e-3})], {"items": 40}
+    )
     assert words(made) == f"{len(made.target.fit().data)} data; {means(made, [0, 1])}"
     for record in made.records:
         record.run.position[:4], record.run.position[4:] = [3.0, 3.0], [-3.0, -3.0]
@@ -431,7 +446,10 @@ def fit(key):
 @recomputes("gradient_noise")
 def gradient_noise(key):
     lanes = [("sgld", {"step_size": 1e-4}), ("sgld", {"step_size": 1e-4})]
-    batch = [{"key": "minibatch", "params": {"batch_size": 5}}, {"key": "minibatch_fisher", "params": {"batch_size": 8, "replacement": False}}]  # fmt: skip
+    batch = [
+        {"key": "minibatch", "params": {"batch_size": 5}},
+        {"key": "minibatch_fisher", "params": {"batch_size": 8, "replacement": False}},
+    ]
     made = stage(key, "linear_regression", lanes, {"items": 40}, gradients=batch)
     expected = []
     for one, n, replacement in zip(made.raw, (5, 8), (True, False), strict=True):
@@ -444,10 +462,19 @@ def gradient_noise(key):
 
 
 LINE = {
-    "table": "outliers", "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + lognormal_lpdf(s, -1, 0.2)",
-    "row": "normal_lpdf(y, a + b*x, s)", "curve": "a + b*x",
-}  # fmt: skip
-COUNTS = {"table": "counts", "parameters": "a", "prior": "normal_lpdf(a, 0, 3)", "row": "poisson_log_lpmf(y, a)", "curve": ""}  # fmt: skip
+    "table": "outliers",
+    "parameters": "a, b, s > 0",
+    "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + lognormal_lpdf(s, -1, 0.2)",
+    "row": "normal_lpdf(y, a + b*x, s)",
+    "curve": "a + b*x",
+}
+COUNTS = {
+    "table": "counts",
+    "parameters": "a",
+    "prior": "normal_lpdf(a, 0, 3)",
+    "row": "poisson_log_lpmf(y, a)",
+    "curve": "",
+}
 
 
 @recomputes("posterior_predictive", "prior_predictive")
@@ -472,7 +499,10 @@ def predictive(key):
         assert tied == (params is COUNTS)
         if key == "prior_predictive":
             low, high = np.quantile(np.concatenate(taken[0]), (0.05, 0.95))
-            assert words(made) == f"nine tenths of {made.view.outcome} lie from {low:.3g} to {high:.3g}; those of the data from {y.min():.3g} to {y.max():.3g}"  # fmt: skip
+            assert (
+                words(made)
+                == f"nine tenths of {made.view.outcome} lie from {low:.3g} to {high:.3g}; those of the data from {y.min():.3g} to {y.max():.3g}"
+            )
 
 
 def binomial_quantile(level, n, p):
@@ -597,8 +627,15 @@ def page(key, query, methods, n_steps=6, axis="data"):
     view = build(key, state, model, axis=axis)
     frame = Frame((MethodRecord(run).frame(axis) for run in runs), min(1, len(runs) - 1))
     view.compute(frame)
-    return SimpleNamespace(view=view, frame=frame, model=model, states=[run.chains[0].state for run in runs], runs=runs,
-                           seen=[frame.snapshot(i) for i in range(len(frame))], names=view.scene.lanes)  # fmt: skip
+    return SimpleNamespace(
+        view=view,
+        frame=frame,
+        model=model,
+        states=[run.chains[0].state for run in runs],
+        runs=runs,
+        seen=[frame.snapshot(i) for i in range(len(frame))],
+        names=view.scene.lanes,
+    )
 
 
 def order_of(values):
@@ -625,7 +662,9 @@ def mutual_information(found, known):
     joint = {}
     for pair in zip(found.tolist(), known.tolist(), strict=True):
         joint[pair] = joint.get(pair, 0) + 1 / n
-    a, b = ({k: sum(p for pair, p in joint.items() if pair[at] == k) for k in {pair[at] for pair in joint}} for at in (0, 1))  # fmt: skip
+    a, b = (
+        {k: sum(p for pair, p in joint.items() if pair[at] == k) for k in {pair[at] for pair in joint}} for at in (0, 1)
+    )
     entropies = [-sum(p * log(p) for p in each.values()) for each in (a, b)]
     shared = sum(p * log(p / a[x] / b[y]) for (x, y), p in joint.items())
     return 2 * shared / sum(entropies)
@@ -676,7 +715,9 @@ def documents(key):
     first = {int(d): row for d, row in zip(seen["documents"], seen["proportions"], strict=True)}
     shown = [d for d in first if d < made.view._n][:8]
     titles = made.model.training.titles
-    assert words(made) == "; ".join(f"{titles[d]}: topic {int(np.argmax(first[d])) + 1}, {max(first[d]):.0%}" for d in shown)  # fmt: skip
+    assert words(made) == "; ".join(
+        f"{titles[d]}: topic {int(np.argmax(first[d])) + 1}, {max(first[d]):.0%}" for d in shown
+    )
     if made.model.training.labels is None:
         assert captions(made) == []
     made.view._labels = np.arange(made.model.training.n_documents) % 3
@@ -712,7 +753,13 @@ def batch(key):
     whole = int(np.argmax(seen["batch_sizes"]))
     text = f"chosen: m = {seen['batch_sizes'][best]}"
     if whole in known:
-        text += "; none smaller is cheaper" if best == whole else f"; using all costs {f[whole] / f[best]:.2g} ×" if f[whole] >= 1.25 * f[best] else "; using all costs hardly more"  # fmt: skip
+        text += (
+            "; none smaller is cheaper"
+            if best == whole
+            else f"; using all costs {f[whole] / f[best]:.2g} ×"
+            if f[whole] >= 1.25 * f[best]
+            else "; using all costs hardly more"
+        )
     text += f"\n{len(f)} tried" + (f"; {slow} mixed too slowly to tell (△)" if slow else "")
     assert captions(made) == [text]
     if known:
@@ -727,7 +774,10 @@ def adjacency(key):
     of = seen["community"][made.model.shown]
     inside = [seen["P"][i, j] for i in range(n) for j in range(n) if i != j and of[i] == of[j]]
     outside = [seen["P"][i, j] for i in range(n) for j in range(n) if of[i] != of[j]]
-    assert words(made) == f"mean probability of an edge: {np.mean(inside):.2g} within communities, {np.mean(outside):.2g} between them"  # fmt: skip
+    assert (
+        words(made)
+        == f"mean probability of an edge: {np.mean(inside):.2g} within communities, {np.mean(outside):.2g} between them"
+    )
     state = made.states[1]
     rate = sum(state.r[k] * state.w[made.model.shown[0], k] * state.w[made.model.shown[1], k] for k in range(6))
     assert seen["P"][0, 1] == pytest.approx(1 - np.exp(-rate))
@@ -741,7 +791,9 @@ def graph(key):
     of = np.array([np.argmax([state.r[k] * w[k] * state.w[:, k].sum() for k in range(6)]) for w in state.w])
     groups = made.model.data.groups
     nmi = mutual_information(of, groups)
-    assert captions(made) == [f"communities with nodes: {len(set(of.tolist()))}\nagreement with the {len(set(groups.tolist()))} known groups: {nmi:.2f} of 1"]  # fmt: skip
+    assert captions(made) == [
+        f"communities with nodes: {len(set(of.tolist()))}\nagreement with the {len(set(groups.tolist()))} known groups: {nmi:.2f} of 1"
+    ]
 
 
 @recomputes("rates")
@@ -752,7 +804,9 @@ def rates(key):
     edges = [state.r[k] * sum(state.w[i, k] * state.w[j, k] for i, j in pairs) for k in range(6)]
     assert captions(made)[1] == f"{made.names[1]}  {sum(e >= 0.5 for e in edges)} of 6 in use"
     heights = made.view.compute(made.frame)["method 1"][1]
-    np.testing.assert_allclose(heights, np.clip(np.log10(sorted(np.maximum(edges, 1e-300), reverse=True)), -12, 4), atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        heights, np.clip(np.log10(sorted(np.maximum(edges, 1e-300), reverse=True)), -12, 4), atol=1e-6
+    )
 
 
 @recomputes("weights")
@@ -798,7 +852,11 @@ def cluster_points(key):
 
 @recomputes("cluster_sizes", "mixture_sizes")
 def cluster_sizes(key):
-    query, methods = (IRIS, ["cluster_minibatch", "cluster_collapsed"]) if key == "cluster_sizes" else (MIXTURE, ["mixture_scir", "mixture_gibbs"])  # fmt: skip
+    query, methods = (
+        (IRIS, ["cluster_minibatch", "cluster_collapsed"])
+        if key == "cluster_sizes"
+        else (MIXTURE, ["mixture_scir", "mixture_gibbs"])
+    )
     made = page(key, query, methods)
     expected, groups = [], made.model.groups
     for name, state in zip(made.names, made.states, strict=True):
@@ -814,7 +872,11 @@ def cluster_sizes(key):
 
 @recomputes("together", "mixture_together")
 def together(key):
-    query, methods = (IRIS, ["cluster_minibatch", "cluster_collapsed"]) if key == "together" else (MIXTURE, ["mixture_scir", "mixture_gibbs"])  # fmt: skip
+    query, methods = (
+        (IRIS, ["cluster_minibatch", "cluster_collapsed"])
+        if key == "together"
+        else (MIXTURE, ["mixture_scir", "mixture_gibbs"])
+    )
     state = open_link(query + "".join(f"&lane={name}" for name in methods))[0]
     model = load(state.experiment)
     runs = start(state.experiment, model)
@@ -828,7 +890,9 @@ def together(key):
     view = build(key, state, model)
     frame = Frame((MethodRecord(run).frame("data") for run in runs), 1)
     unsure = np.mean([0.05 < times / 15 < 0.95 for times in pairs.values()])
-    assert list(view.captions(frame).values()) == [f"{len(shown)} {model.data_name}; pairs together in 5 to 95 % of the steps: {unsure:.0%}"]  # fmt: skip
+    assert list(view.captions(frame).values()) == [
+        f"{len(shown)} {model.data_name}; pairs together in 5 to 95 % of the steps: {unsure:.0%}"
+    ]
 
 
 @recomputes("mixture_words")
@@ -865,7 +929,9 @@ def loadings(key):
     g = state.loadings[:, : state.used[0]]
     shares = (g**2).sum(axis=0) / (g**2).sum()
     used = np.exp(-sum(p * log(p) for p in shares if p > 0))
-    assert captions(made) == [f"{made.names[1]}: {used:.1f} factors in use, Amari error {amari_of(g, made.model.truth):.3f}"]  # fmt: skip
+    assert captions(made) == [
+        f"{made.names[1]}: {used:.1f} factors in use, Amari error {amari_of(g, made.model.truth):.3f}"
+    ]
     names = [made.model.names[int(np.argmax(np.abs(g[:, k])))] for k in order_of(shares)[:8]]
     assert words(made) == "largest factors, by their main column: " + ", ".join(names)
     known = made.model.truth
@@ -917,7 +983,10 @@ def spherical_globe(key):
         assert captions(made) == [f"in these directions: {inside:.0%} of the topics' length²{warm}"]
         arrows = [[axis @ topic for axis in axes] for topic in state.beta[:8]]
         names = made.view.axis_names
-        assert words(made) == "; ".join(f"topic {k + 1}: " + ", ".join(f"{n} {x:.2f}" for n, x in zip(names, row, strict=True)) for k, row in enumerate(arrows))  # fmt: skip
+        assert words(made) == "; ".join(
+            f"topic {k + 1}: " + ", ".join(f"{n} {x:.2f}" for n, x in zip(names, row, strict=True))
+            for k, row in enumerate(arrows)
+        )
         data = made.view.compute(made.frame)["topics"]
         np.testing.assert_allclose(np.array(data).T[:8], [np.array(row) / np.linalg.norm(row) for row in arrows])
 
@@ -942,14 +1011,20 @@ def paths(key):
     zeros = {2.0: 1, 8.5: 4, 11.0: 7}
     names = model.names
     view._points = {
-        x: SimpleNamespace(shrinkage=x, lasso=np.r_[np.zeros(n), np.ones(10 - n)], quantiles=x + np.arange(30.0).reshape(3, 10))
+        x: SimpleNamespace(
+            shrinkage=x, lasso=np.r_[np.zeros(n), np.ones(10 - n)], quantiles=x + np.arange(30.0).reshape(3, 10)
+        )
         for x, n in zeros.items()
-    }  # fmt: skip
+    }
     nearest = min(zeros, key=lambda x: abs(log(x) - log(5)))
     assert nearest == 8.5 and min(zeros, key=lambda x: abs(x - 5)) == 2.0
     frame = Frame([])
-    assert list(view.captions(frame).values()) == ["simulating: 3 of 25 values of λ\nat λ = 8.5 the lasso has 4 of 10 at 0"]  # fmt: skip
-    assert view.words(frame) == "medians at λ = 2: " + ", ".join(f"{name} {12.0 + k:.2g}" for k, name in enumerate(names[:8]))  # fmt: skip
+    assert list(view.captions(frame).values()) == [
+        "simulating: 3 of 25 values of λ\nat λ = 8.5 the lasso has 4 of 10 at 0"
+    ]
+    assert view.words(frame) == "medians at λ = 2: " + ", ".join(
+        f"{name} {12.0 + k:.2g}" for k, name in enumerate(names[:8])
+    )
     data = view.compute(frame)
     np.testing.assert_array_equal(data[f"band of {names[3]}"], [[2, 8.5, 11], [5, 11.5, 14], [25, 31.5, 34]])
 
@@ -1009,10 +1084,17 @@ def curl(key):
     now = min(np.linalg.eigvals(drift).real)
     best = np.trace(precision) / 2
     grid = np.linspace(0, 5, 200_001)
-    turned = [min(np.linalg.eigvals((np.eye(2) + q * np.array([[0.0, 1.0], [-1.0, 0.0]])) @ precision).real) for q in grid[::200]]  # fmt: skip
+    turned = [
+        min(np.linalg.eigvals((np.eye(2) + q * np.array([[0.0, 1.0], [-1.0, 0.0]])) @ precision).real)
+        for q in grid[::200]
+    ]
     enough = float(grid[::200][np.argmax(np.array(turned) > best - 1e-4)])
     found = plain(captions(made)[0])
-    near(found.split("closed form")[1].split("<")[0].split("●")[0].split("■")[0], f": {now:.3g} now; the maximum over Q is {best:.3g}, for |q| ≥ {enough:.3g}", 0.02)  # fmt: skip
+    near(
+        found.split("closed form")[1].split("<")[0].split("●")[0].split("■")[0],
+        f": {now:.3g} now; the maximum over Q is {best:.3g}, for |q| ≥ {enough:.3g}",
+        0.02,
+    )
 
 
 @recomputes("stationarity")

@@ -38,7 +38,10 @@ def test_the_band_of_exact_draws_is_the_exact_band(target, monkeypatch):
         np.testing.assert_array_equal(grid, fit.grid)
         # Where all curves meet, as lines through 0 do there, there are no levels.
         apart = exact[-1] - exact[0] > 1e-6 * np.abs(exact).max()
-        return [np.array([np.searchsorted(exact[:, j], side[j]) / len(exact) for j in np.flatnonzero(apart)]) for side in (low, high)]  # fmt: skip
+        return [
+            np.array([np.searchsorted(exact[:, j], side[j]) / len(exact) for j in np.flatnonzero(apart)])
+            for side in (low, high)
+        ]
 
     low, high = levels(data["band 0"])
     assert np.abs(low - 0.05).max() < 0.05
@@ -93,7 +96,15 @@ def test_the_lines_are_where_the_chains_are_now():
         np.testing.assert_array_equal(x0[part][1:], x1[part][:-1])
 
 
-GRADIENTS = ["minibatch", "minibatch_known", "minibatch_fisher", "minibatch_cv", "minibatch_svrg", "minibatch_saga_fisher", "minibatch_epochs"]  # fmt: skip
+GRADIENTS = [
+    "minibatch",
+    "minibatch_known",
+    "minibatch_fisher",
+    "minibatch_cv",
+    "minibatch_svrg",
+    "minibatch_saga_fisher",
+    "minibatch_epochs",
+]
 
 
 @pytest.mark.parametrize("key", GRADIENTS)
@@ -101,7 +112,9 @@ def test_the_noise_that_is_shown_is_that_of_the_kernel(key):
     """Fails where the covariance on screen is not that of 4,000 compiled gradients at one θ, to a tenth, or the points
     are not of it. Planted fault: the covariance of batches of another size."""
     values = {"batch_size": 5} | ({"period": 20} if "svrg" in key else {})
-    made = records("linear_regression", [("sgld", {"step_size": 1e-6})], 4000, {"items": 40}, [{"key": key, "params": values}])  # fmt: skip
+    made = records(
+        "linear_regression", [("sgld", {"step_size": 1e-6})], 4000, {"items": 40}, [{"key": key, "params": values}]
+    )
     run = made[0].run
     for place in ([0.9, 0.1], [0.7, -0.2]):
         run.position = place
@@ -130,7 +143,9 @@ def test_the_noise_that_is_shown_is_that_of_the_kernel(key):
 
 def fresh(key, values):
     """Gradients of 4,000 chains at that place, each with an order of its own."""
-    made = records("linear_regression", [("sgld", {"step_size": 1e-6})], 4000, {"items": 40}, [{"key": key, "params": values}])  # fmt: skip
+    made = records(
+        "linear_regression", [("sgld", {"step_size": 1e-6})], 4000, {"items": 40}, [{"key": key, "params": values}]
+    )
     run = made[0].run
     run.position = [0.7, -0.2]
     run.advance(1)
@@ -139,7 +154,9 @@ def fresh(key, values):
 
 def test_an_anchor_that_is_where_the_chain_is_leaves_nothing():
     """Fails where what rounding leaves is shown as noise: at first SVRG and SAGA compare with where they are."""
-    made = records("linear_regression", ["sgld", "sgld"], gradients=[{"key": "minibatch_svrg"}, {"key": "minibatch_saga"}])  # fmt: skip
+    made = records(
+        "linear_regression", ["sgld", "sgld"], gradients=[{"key": "minibatch_svrg"}, {"key": "minibatch_saga"}]
+    )
     view = GradientNoise(scene_of(made))
     data = view.compute(frames(made))
     assert not any(array.any() for name, arrays in data.items() for array in arrays if name != "range")
@@ -164,7 +181,10 @@ def test_what_a_data_point_buys_is_the_distance_against_data_on_every_axis():
         for record in made:
             record.run.advance(40)
             record.record()
-    shown = {key: VIEWS[key](scene_of(made, axis=axis)).compute(frames(made, axis)) for key, axis in (("bought", "steps"), ("ks", "data"))}  # fmt: skip
+    shown = {
+        key: VIEWS[key](scene_of(made, axis=axis)).compute(frames(made, axis))
+        for key, axis in (("bought", "steps"), ("ks", "data"))
+    }
     for lane, each in (("lane 0", 10), ("lane 1", 100)):
         np.testing.assert_array_equal(shown["bought"][lane], shown["ks"][lane])
         assert shown["bought"][lane][0][-1] == 120 * each
@@ -174,8 +194,14 @@ def test_what_a_data_point_buys_is_the_distance_against_data_on_every_axis():
 
 @pytest.mark.parametrize(
     ("target", "gradient", "offered"),
-    [("linear_regression", "minibatch", True), ("linear_regression", "full", False), ("student_mean", "minibatch", False), ("gaussian", "full", False), ("dense_dirichlet", "minibatch", False)],
-)  # fmt: skip
+    [
+        ("linear_regression", "minibatch", True),
+        ("linear_regression", "full", False),
+        ("student_mean", "minibatch", False),
+        ("gaussian", "full", False),
+        ("dense_dirichlet", "minibatch", False),
+    ],
+)
 def test_where_the_noise_can_be_seen(target, gradient, offered):
     sampler = "sgrld" if target == "dense_dirichlet" else "sgld"
     made = records(target, [sampler], gradients=[{"key": gradient}])

@@ -64,9 +64,18 @@ def test_the_phase_plane_shows_position_and_momentum_of_its_coordinate():
 
 @pytest.mark.parametrize(
     ("target", "sampler", "shown"),
-    [("double_well", "sghmc", True), ("double_well", "sgld", False), ("double_well", "hmc", True),
-     ("fisher", "sggmc", False), ("double_well", ("recipe", {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}), True)],
-)  # fmt: skip
+    [
+        ("double_well", "sghmc", True),
+        ("double_well", "sgld", False),
+        ("double_well", "hmc", True),
+        ("fisher", "sggmc", False),
+        (
+            "double_well",
+            ("recipe", {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}),
+            True,
+        ),
+    ],
+)
 def test_who_has_a_phase_plane(target, sampler, shown):
     """Only where there is a momentum; a manifold's velocity is no coordinate's."""
     assert (Phase in fitting(records(target, [sampler]))) == shown
@@ -110,9 +119,14 @@ def test_the_bias_on_a_line_is_that_of_the_discretised_chain():
 
 @pytest.mark.parametrize(
     ("target", "sampler", "shown"),
-    [("double_well", "sgld", True), ("gamma", "sgrld", True), ("double_well", "exact", False),
-     ("sparse_dirichlet", "sgrld", False), ("linear_regression", "sgld", False)],
-)  # fmt: skip
+    [
+        ("double_well", "sgld", True),
+        ("gamma", "sgrld", True),
+        ("double_well", "exact", False),
+        ("sparse_dirichlet", "sgrld", False),
+        ("linear_regression", "sgld", False),
+    ],
+)
 def test_where_the_order_can_be_seen(target, sampler, shown):
     """Not where the start is forgotten slowly, or the law is no number's."""
     assert (Order in fitting(records(target, [sampler]))) == shown

@@ -42,7 +42,9 @@ def test_a_bias_beyond_a_tenth_of_the_spread_has_no_part_in_sglds_slope():
     assert f"slope {fit[0]:.2f}" in caption(view, lanes) and f"of {kept.sum()} of 7 points" in caption(view, lanes)
 
 
-@pytest.mark.parametrize(("sampler", "params"), [("hmc", {"step_size": 1.9, "n_leapfrog": 10}), ("sgld", {"step_size": 0.6})])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sampler", "params"), [("hmc", {"step_size": 1.9, "n_leapfrog": 10}), ("sgld", {"step_size": 0.6})]
+)
 def test_without_an_asymptotic_range_there_is_no_slope(sampler, params, monkeypatch):
     """HMC whose paths are nearly all refused stands at its start; SGLD at such steps is far from its first order."""
     view, lanes = view_of(sampler, batches=12, **params)

@@ -48,7 +48,9 @@ def test_paths_are_the_posteriors_and_scikit_learns_lasso(few):
     ends = np.array([data[f"path of {name}"][1][[0, -1]] for name in model.names])
     assert np.abs(ends[:, 1]).sum() < 0.5 * np.abs(ends[:, 0]).sum()
     assert np.diff(np.sort(data["names"][1])).min() > 0.03
-    assert "6 of 10 at 0" in next(iter(VIEWS["paths"](scene(Sparse(data="diabetes", shrinkage=100.0)), view).captions(Frame([])).values()))  # fmt: skip
+    assert "6 of 10 at 0" in next(
+        iter(VIEWS["paths"](scene(Sparse(data="diabetes", shrinkage=100.0)), view).captions(Frame([])).values())
+    )
 
 
 def test_paths_are_kept_while_the_data_are_the_same(few):
@@ -74,7 +76,9 @@ def test_of_a_probit_lasso_there_is_none():
 @pytest.mark.parametrize("axis", ["steps", "data"])
 def test_a_dotted_line_is_where_the_size_was_chosen(axis):
     """Its step, told by the run itself; before it, and of a method that is told its size, there is none."""
-    state = open_link("?target=sparse(items:60)&lane=sparse_minibatch(batch_size:0;trial:60)&lane=sparse_minibatch(batch_size:4)")[0]  # fmt: skip
+    state = open_link(
+        "?target=sparse(items:60)&lane=sparse_minibatch(batch_size:0;trial:60)&lane=sparse_minibatch(batch_size:4)"
+    )[0]
     model = state.experiment.make_model()
     runs = start(state.experiment, model)
     view = build("scores", state, model, axis=axis)

@@ -13,9 +13,13 @@ from tests.helpers.checks_views import check, experiment_of, frames, records, sc
 
 KEYS = ("prior_predictive", "posterior_predictive", "calibration")
 LINE = {
-    "table": "outliers", "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + lognormal_lpdf(s, -1, 0.2)",
-    "row": "normal_lpdf(y, a + b*x, s)", "curve": "a + b*x", "coordinates": "typed",
-}  # fmt: skip
+    "table": "outliers",
+    "parameters": "a, b, s > 0",
+    "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + lognormal_lpdf(s, -1, 0.2)",
+    "row": "normal_lpdf(y, a + b*x, s)",
+    "curve": "a + b*x",
+    "coordinates": "typed",
+}
 
 
 def of(values, samplers=("sgld",), steps=2000, n_chains=16):
@@ -49,7 +53,11 @@ def predictive(key, made, frames_of=1):
 def share_inside(monkeypatch, scale=1.0):
     """Of a line whose errors are normal with sd .37: the share of new data in the band, which is nine tenths."""
     normal = draws.LAWS["normal_lpdf"]
-    monkeypatch.setitem(draws.LAWS, "normal_lpdf", normal._replace(draw=lambda rng, shape, mu, sigma: normal.draw(rng, shape, mu, scale * sigma)))  # fmt: skip
+    monkeypatch.setitem(
+        draws.LAWS,
+        "normal_lpdf",
+        normal._replace(draw=lambda rng, shape, mu, sigma: normal.draw(rng, shape, mu, scale * sigma)),
+    )
     made = of(LINE, ["exact"])
     _, data, _ = predictive("posterior_predictive", made)
     monkeypatch.undo()
@@ -94,14 +102,21 @@ def test_each_preset_has_both(key):
 def test_why_nothing_is_made_is_said():
     row = of({**LINE, "row": "-0.5*(y - a - b*x)^2/s^2 - log(s)"})
     prior = of({**LINE, "prior": "-a^2 - b^2 - s"})
-    for name, made in (("posterior_predictive", row), ("prior_predictive", row), ("prior_predictive", prior), ("calibration", prior)):  # fmt: skip
+    for name, made in (
+        ("posterior_predictive", row),
+        ("prior_predictive", row),
+        ("prior_predictive", prior),
+        ("calibration", prior),
+    ):
         view, data, now = predictive(name, made)
         lines = next(iter(view.captions(now).values())).split("\n")
         assert max(map(len, lines)) <= LETTERS, "a line that is cut off"
         said = " ".join(lines)
         assert "is no density of a" in said and "can be drawn from" in said
         assert not any(len(arrays[0]) for feed, arrays in data.items() if "0" in feed)
-        bands = [each.data_source.data for each in view.figure.renderers if {"low", "x"} <= each.data_source.data.keys()]  # fmt: skip
+        bands = [
+            each.data_source.data for each in view.figure.renderers if {"low", "x"} <= each.data_source.data.keys()
+        ]
         if name != "calibration":
             assert bands and all((each["high"] < view.figure.y_range.start).all() for each in bands), (
                 "a line of no data"

@@ -580,7 +580,9 @@ def test_the_most_that_a_curl_gives_is_half_the_trace_of_the_precision():
 
 
 @pytest.mark.parametrize("key", ["stationarity", "written"])
-@pytest.mark.parametrize(("target", "layout", "even"), [("correlated_gaussian", "theta", True), ("double_well", "theta_r", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "layout", "even"), [("correlated_gaussian", "theta", True), ("double_well", "theta_r", False)]
+)
 def test_a_plane_of_two_coordinates_has_equal_scales(key, target, layout, even):
     """A circle of the target is a circle of the picture; a momentum has a unit of its own."""
     view = Page(VIEWS[key], target, {"layout": layout}).view

@@ -63,7 +63,11 @@ def test_arrows_lead_from_where_the_chain_is_to_where_it_goes(key, target, sampl
     letters = "xyz" if key == "globe" else "x" if target == "double_well" else "xy"
     starts, ends = (np.column_stack([feed[f"{letter}{end}"] for letter in letters]) for end in "01")
     names = [view.scene.parts[int(kind)] for kind in feed["kind"]]
-    moved = {part.name for part in lanes.playing.step.parts if not part.aside and (part.path[:, : run.target.dim] != part.start[: run.target.dim]).any()}  # fmt: skip
+    moved = {
+        part.name
+        for part in lanes.playing.step.parts
+        if not part.aside and (part.path[:, : run.target.dim] != part.start[: run.target.dim]).any()
+    }
     rows = [k for k, name in enumerate(names) if name in moved]
     before = at(view, run.position[0].copy())
     scale = longer(lanes.playing, view._place, view._span[: len(before)]) if key == "state" else 1.0
@@ -112,10 +116,16 @@ def test_a_part_is_lit_in_the_colour_of_its_arrow():
 
 PLANES = [
     # A target and a sampler, its parts that move the momentum, and those that move θ, in the plane of coordinate 1.
-    ("correlated_gaussian", ("sghmc", {}), "gaussian", {"friction", "gradient", "gradient noise", "injected noise"}, {"drift"}),
+    (
+        "correlated_gaussian",
+        ("sghmc", {}),
+        "gaussian",
+        {"friction", "gradient", "gradient noise", "injected noise"},
+        {"drift"},
+    ),
     ("quartic", ("baoab", {}), "full", {"friction", "gradient", "injected noise"}, {"drift"}),
     ("quartic", ("hmc", {"step_size": 0.4}), "full", {"new momentum"}, {"accept"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("target", "sampler", "gradient", "upright", "level"), PLANES)

@@ -427,7 +427,16 @@ def test_an_arrow_of_no_gradient_has_no_length_and_one_without_noise_is_at_the_c
 def test_an_axis_grows_with_a_chain_that_leaves_it_for_good(key):
     """A chain whose energy rises without end is seen all the same; one that stays moves no axis."""
     hot = {"key": "gaussian", "params": {"variance": 20.0}}
-    naive = ("recipe", {"step_size": 0.1, "scheme": "semi_implicit", "layout": "theta_r", "diffusion_entries": ("0", "0", "0"), "curl_entries": ("-1",)})  # fmt: skip
+    naive = (
+        "recipe",
+        {
+            "step_size": 0.1,
+            "scheme": "semi_implicit",
+            "layout": "theta_r",
+            "diffusion_entries": ("0", "0", "0"),
+            "curl_entries": ("-1",),
+        },
+    )
     for sampler, gradient, leaves in ((naive, hot, True), (("sghmc", {"friction": 1.0}), {"key": "full"}, False)):
         made = records("gaussian", [sampler], gradients=[gradient])
         view = VIEWS[key](scene_of(made))
@@ -700,7 +709,10 @@ def test_a_range_stays_until_it_does_not_fit():
     assert low < high
 
 
-@pytest.mark.parametrize(("target", "samplers"), [("gaussian", ["sgld", "hmc"]), ("gaussian", ["sgld", "hmc", "mala"]), ("quartic", ["sgld"])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "samplers"),
+    [("gaussian", ["sgld", "hmc"]), ("gaussian", ["sgld", "hmc", "mala"]), ("quartic", ["sgld"])],
+)
 def test_captions_have_as_many_lines_as_the_figure_reserves(target, samplers):
     """Planted fault: a line for one lane more."""
     scene = scene_of(records(target, samplers))
@@ -711,7 +723,10 @@ def test_captions_have_as_many_lines_as_the_figure_reserves(target, samplers):
             assert figure.min_border_top == round(12 + LINE * len(placed)), key
 
 
-@pytest.mark.parametrize(("key", "target", "sampler"), [("torus", "mises_posterior", "sggmc"), ("state", "quartic", "sgld"), ("globe", "fisher", "sggmc")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "target", "sampler"),
+    [("torus", "mises_posterior", "sggmc"), ("state", "quartic", "sgld"), ("globe", "fisher", "sggmc")],
+)
 def test_the_colours_of_an_image_span_its_values(key, target, sampler):
     """From 0, where the density is nothing. Planted fault: a palette that begins at 1."""
     view = VIEWS[key](scene_of(records(target, [sampler])))

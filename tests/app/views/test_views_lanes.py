@@ -81,7 +81,11 @@ def small_work():
         patch.setattr(moments, "batch", cache(moments.batch))
         # So are the histories.
         known = cache(lambda shape, content, column: convergence.summary(np.frombuffer(content).reshape(shape), column))
-        once = SimpleNamespace(refusal=convergence.refusal, FEWEST=convergence.FEWEST, summary=lambda history, column: known(history.shape, history.tobytes(), column))  # fmt: skip
+        once = SimpleNamespace(
+            refusal=convergence.refusal,
+            FEWEST=convergence.FEWEST,
+            summary=lambda history, column: known(history.shape, history.tobytes(), column),
+        )
         patch.setattr(trace, "convergence", once)
         every = order.functions
         # The expectation that is shown is chosen by all lanes together, and named.
@@ -185,9 +189,12 @@ class Page:
     def common(self):
         """The page's data about no lane, without ranges, which belong to all."""
         return {
-            name: columns for name, columns in self.held.items()
-            if self.owner(name) is None and name not in self.view.of_first and self.view.feeds[name].operation != "range"
-        }  # fmt: skip
+            name: columns
+            for name, columns in self.held.items()
+            if self.owner(name) is None
+            and name not in self.view.of_first
+            and self.view.feeds[name].operation != "range"
+        }
 
 
 class Stage:

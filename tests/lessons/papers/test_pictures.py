@@ -55,8 +55,16 @@ def faults(figure):
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
-    out = [f"{panel.get_title()}: an axis without a name" for panel in figure.axes if not panel.get_ylabel() and not panel.get_title()]  # fmt: skip
-    out += ["an axis without a name" for panel in figure.axes if not panel.get_xlabel() and panel.get_label() != "<colorbar>"]  # fmt: skip
+    out = [
+        f"{panel.get_title()}: an axis without a name"
+        for panel in figure.axes
+        if not panel.get_ylabel() and not panel.get_title()
+    ]
+    out += [
+        "an axis without a name"
+        for panel in figure.axes
+        if not panel.get_xlabel() and panel.get_label() != "<colorbar>"
+    ]
     whole = figure.bbox
     for legend in figure.legends:
         box = legend.get_window_extent(renderer)

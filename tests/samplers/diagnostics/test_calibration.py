@@ -66,9 +66,13 @@ def test_quadrature_is_uniform_too(monkeypatch):
 
 
 LINE = {
-    "table": "outliers", "parameters": "a, b, s > 0", "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + lognormal_lpdf(s, -1, 0.2)",
-    "row": "normal_lpdf(y, a + b*x, s)", "curve": "a + b*x", "coordinates": "typed",
-}  # fmt: skip
+    "table": "outliers",
+    "parameters": "a, b, s > 0",
+    "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + lognormal_lpdf(s, -1, 0.2)",
+    "row": "normal_lpdf(y, a + b*x, s)",
+    "curve": "a + b*x",
+    "coordinates": "typed",
+}
 
 
 def sgld(step_size):

@@ -254,9 +254,13 @@ def test_the_standard_error_is_the_spread_over_runs(n_chains):
     taus = []
     for seed in range(40):
         spec = RunSpec.of(
-            "gaussian", "sgld", sampler_params={"step_size": 0.1}, n_steps=20_000 if n_chains == 4 else 8000,
-            n_chains=n_chains, seed=seed,
-        )  # fmt: skip
+            "gaussian",
+            "sgld",
+            sampler_params={"step_size": 0.1},
+            n_steps=20_000 if n_chains == 4 else 8000,
+            n_chains=n_chains,
+            seed=seed,
+        )
         taus.append(autocorrelation.integrated_time(run(spec, keep_draws=False).statistics, 0))
     spread = np.std([x.tau for x in taus], ddof=1)
     stated = np.mean([x.standard_error for x in taus])
@@ -353,9 +357,15 @@ def test_chains_that_are_stuck_do_not_hide_that_they_disagree(stuck):
 
 @pytest.mark.parametrize(
     "history",
-    [np.zeros((4, 0, 1)), np.ones((4, 3, 1)), np.ones((4, 100, 1)), np.arange(4.0)[:, None, None] + np.zeros((4, 50, 1)),
-     np.full((4, 50, 1), np.inf), np.full((4, 50, 1), np.nan)],
-)  # fmt: skip
+    [
+        np.zeros((4, 0, 1)),
+        np.ones((4, 3, 1)),
+        np.ones((4, 100, 1)),
+        np.arange(4.0)[:, None, None] + np.zeros((4, 50, 1)),
+        np.full((4, 50, 1), np.inf),
+        np.full((4, 50, 1), np.nan),
+    ],
+)
 def test_what_draws_cannot_give_is_nan_and_says_nothing(history):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -389,9 +399,15 @@ ALPHA, THETA0, H, STEPS, N, NJ, BATCH = 0.5, 3.0, 0.5, 6, 100, 20, 10
 def measured(replacement):
     """Mean and variance of θ after STEPS steps with their errors, over five categories of equal law."""
     spec = RunSpec.of(
-        "dense_dirichlet", "scir", "minibatch", target_params={"dimension": 5, "items": N, "alpha": ALPHA},
-        sampler_params={"step_size": H}, gradient_params={"batch_size": BATCH, "replacement": replacement}, n_chains=10_000, seed=4,
-    )  # fmt: skip
+        "dense_dirichlet",
+        "scir",
+        "minibatch",
+        target_params={"dimension": 5, "items": N, "alpha": ALPHA},
+        sampler_params={"step_size": H},
+        gradient_params={"batch_size": BATCH, "replacement": replacement},
+        n_chains=10_000,
+        seed=4,
+    )
     found = moments.ensemble(spec, STEPS, THETA0)
     assert list(found.step) == [1, 2, 3, 4, 5, 6]
     # Counts correlate by −1/4, so their squares by 1/16: the mean of five has (1 + 4/16)/5 of the variance.

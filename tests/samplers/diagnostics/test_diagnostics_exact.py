@@ -147,4 +147,9 @@ def test_the_window_and_the_error_of_the_integrated_time():
 def test_the_predictive_p_counts_ties():
     """P(T(made) ≥ T(data)), by hand: means of 1, 2, 2 and 3 beside data of mean 2."""
     made, data = np.array([[1.0, 1.0], [2.0, 2.0], [1.0, 3.0], [3.0, 3.0]]), np.array([2.0, 2.0])
-    assert {each: p_value(made, data, each) for each in STATISTICS} == {"mean": 0.75, "sd": 1.0, "min": 0.5, "max": 0.75}  # fmt: skip
+    assert {each: p_value(made, data, each) for each in STATISTICS} == {
+        "mean": 0.75,
+        "sd": 1.0,
+        "min": 0.5,
+        "max": 0.75,
+    }

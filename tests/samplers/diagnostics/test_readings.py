@@ -76,7 +76,10 @@ def close(found, expected, scale=1.0, fault=None):
 
 # --- the declaration -----------------------------------------------------------------------------------------------
 
-PLAIN = {str(one) for one in (types.none, jit.int64, jit.float64, jit.vector, jit.matrix, jit.cube, jit.integers, jit.integer_matrix)}  # fmt: skip
+PLAIN = {
+    str(one)
+    for one in (types.none, jit.int64, jit.float64, jit.vector, jit.matrix, jit.cube, jit.integers, jit.integer_matrix)
+}
 CALLED = re.compile(r"\bnp\.(\w+)")
 
 
@@ -173,7 +176,9 @@ def test_bars_and_what_is_occupied_are_those_of_the_cumulated_counts(name):
         below = np.cumsum(counts)
         expected = (below[ends] - below[starts]) / (max(found.n_draws, 1) * widths)
         # Planted fault: the bins are one further down.
-        fault = (np.cumsum(np.r_[counts[1:], 0])[ends] - np.cumsum(np.r_[counts[1:], 0])[starts]) / (max(found.n_draws, 1) * widths)  # fmt: skip
+        fault = (np.cumsum(np.r_[counts[1:], 0])[ends] - np.cumsum(np.r_[counts[1:], 0])[starts]) / (
+            max(found.n_draws, 1) * widths
+        )
         close(histogram.densities(found, k, starts, ends, widths), expected, fault=fault if name == "quartic" else None)
         for lanes in ([found], [found, made("quartic")[1]]):
             inner = np.cumsum(sum(one.sums.bins[min(k, 1) if one is not found else k][1:-1] for one in lanes))
@@ -191,11 +196,22 @@ def test_bars_and_what_is_occupied_are_those_of_the_cumulated_counts(name):
 def test_bars_are_whole_bins(bars):
     """Planted fault: a half is rounded up, never to an even number."""
     unlike = 0
-    for first, last in [(0, N_BINS), (0, 0), (5, 6), (2040, 2048), (2048, 2048), *[(7, 7 + n) for n in range(1, 800, 3)], (10, 170), (10, 234)]:  # fmt: skip
+    for first, last in [
+        (0, N_BINS),
+        (0, 0),
+        (5, 6),
+        (2040, 2048),
+        (2048, 2048),
+        *[(7, 7 + n) for n in range(1, 800, 3)],
+        (10, 170),
+        (10, 234),
+    ]:
         for rounded in (round, lambda x: int(x + 0.5)):
             group = max(1, rounded((last - first) / bars))
             starts = np.arange(max(first - 1, 0), min(last + 1, N_BINS), group)
-            same = all(map(np.array_equal, histogram.groups(first, last, bars), (starts, np.minimum(starts + group, N_BINS))))  # fmt: skip
+            same = all(
+                map(np.array_equal, histogram.groups(first, last, bars), (starts, np.minimum(starts + group, N_BINS)))
+            )
             assert same or rounded is not round
             unlike += not same
     assert (unlike > 0) == (bars % 2 == 0)
@@ -226,7 +242,10 @@ def boxes(found, positions, levels):
 @pytest.mark.parametrize("name", [name for name in TILES if name != "none"])
 def test_boxes_are_quantiles_of_the_counts(name):
     target, found = made(name)
-    positions, levels = np.array([running_statistics.bin_edges(column) for column in target.columns]), np.array([0.05, 0.25, 0.5, 0.95])  # fmt: skip
+    positions, levels = (
+        np.array([running_statistics.bin_edges(column) for column in target.columns]),
+        np.array([0.05, 0.25, 0.5, 0.95]),
+    )
     quantiles, least = histogram.quantiles(found, positions, levels)
     expected, lowest = boxes(found, positions, levels)
     fault = boxes(found, positions, levels * 0.9)[0]
@@ -415,11 +434,13 @@ def arviz(draws):
     from arviz_stats.base import array_stats
 
     with np.errstate(all="ignore"):
-        return np.array([
-            float(array_stats.rhat(draws)) if len(draws) > 1 else np.nan,
-            float(array_stats.ess(draws, method="bulk")),
-            float(array_stats.ess(draws, method="tail", prob=0.05)),
-        ])  # fmt: skip
+        return np.array(
+            [
+                float(array_stats.rhat(draws)) if len(draws) > 1 else np.nan,
+                float(array_stats.ess(draws, method="bulk")),
+                float(array_stats.ess(draws, method="tail", prob=0.05)),
+            ]
+        )
 
 
 @pytest.mark.parametrize("n", [4, 5, 6, 7, 9, 10, 13, 50, 333, 1023, 1024])
@@ -488,7 +509,18 @@ def test_what_is_refused_and_why():
         same = np.tile(noise[:1], (chains, 1))
         late = np.where(np.arange(101) == 100, noise + 1e-7, 0.0)
         edge = np.tile(np.r_[1.0, np.zeros(49), 1e-6, np.zeros(49)], (chains, 1))
-        for draws in (noise, descent, descent[:, :60], *bad, same, late, edge, noise * 0, noise * 1e308, *(noise[:, :m] for m in range(6))):  # fmt: skip
+        for draws in (
+            noise,
+            descent,
+            descent[:, :60],
+            *bad,
+            same,
+            late,
+            edge,
+            noise * 0,
+            noise * 1e308,
+            *(noise[:, :m] for m in range(6)),
+        ):
             assert convergence.refusal(draws[..., None], 0) == reasons(draws)
             met.add(reasons(draws))
         assert convergence.refusal(descent[..., None], 0) != convergence.refusal(descent[:, ::-1, None], 0)
@@ -553,7 +585,9 @@ def test_theory_is_what_the_papers_formulas_give():
 def expected_mgf(s, alpha, theta0, h, steps, n_data, count, batch, replacement, counted=True):
     """E e^{sθ} by SciPy's probabilities of the counts of a minibatch."""
     b = np.arange(batch + 1)
-    weight = stats.binom.logpmf(b, batch, count / n_data) if replacement else stats.hypergeom.logpmf(b, n_data, count, batch)  # fmt: skip
+    weight = (
+        stats.binom.logpmf(b, batch, count / n_data) if replacement else stats.hypergeom.logpmf(b, n_data, count, batch)
+    )
     base = 1 + s * np.expm1(-h * np.arange(steps + 1))
     slopes = np.log(base[1:] / base[:-1])
     each = special.logsumexp(weight - slopes[:, None] * (alpha + n_data / batch * b), axis=1)
@@ -562,7 +596,10 @@ def expected_mgf(s, alpha, theta0, h, steps, n_data, count, batch, replacement, 
 
 
 @pytest.mark.parametrize("replacement", [True, False])
-@pytest.mark.parametrize(("n_data", "count", "batch"), [(100, 20, 10), (100, 20, 100), (100, 0, 7), (100, 100, 7), (1000, 3, 900), (10, 9, 5), (5000, 2000, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n_data", "count", "batch"),
+    [(100, 20, 10), (100, 20, 100), (100, 0, 7), (100, 100, 7), (1000, 3, 900), (10, 9, 5), (5000, 2000, 1)],
+)
 def test_mgfs_are_those_of_scipys_probabilities(replacement, n_data, count, batch):
     """Planted fault: the batch is drawn in the other way."""
     s = np.r_[np.linspace(-100, 0, 9), 0.02]
@@ -626,7 +663,12 @@ def test_sums_of_functions_over_draws():
 @pytest.mark.parametrize("n", [1, 2, 3, 20, 21, 400])
 def test_quantiles_of_draws(n):
     rng = np.random.default_rng(n)
-    for x in (rng.normal(size=(n, 7)), np.round(rng.normal(size=(n, 7))), rng.normal(size=(n, 7)) * 1e300, np.sort(rng.normal(size=(n, 7)), axis=0)[::-1]):  # fmt: skip
+    for x in (
+        rng.normal(size=(n, 7)),
+        np.round(rng.normal(size=(n, 7))),
+        rng.normal(size=(n, 7)) * 1e300,
+        np.sort(rng.normal(size=(n, 7)), axis=0)[::-1],
+    ):
         for levels in ((0.05, 0.95), (0.0, 0.3, 0.5, 1.0)):
             fault = np.quantile(x, np.array(levels) * 0.9, axis=0) if n > 20 else None
             close(bands.quantiles(x, levels), np.quantile(x, levels, axis=0), fault=fault)

@@ -21,16 +21,25 @@ TYPED = {
     "exponential_lpdf": ("exponential_lpdf(y^2, b)", lambda y, a, b, c: stats.expon.logpdf(y * y, scale=1 / b)),
     "gamma_lpdf": ("gamma_lpdf(y^2, b, c)", lambda y, a, b, c: stats.gamma.logpdf(y * y, b, scale=1 / c)),
     "beta_lpdf": ("beta_lpdf(inv_logit(y), b, c)", lambda y, a, b, c: stats.beta.logpdf(special.expit(y), b, c)),
-    "lognormal_lpdf": ("lognormal_lpdf(y^2, a, b)", lambda y, a, b, c: stats.norm.logpdf(np.log(y * y), a, b) - np.log(y * y)),
-    "bernoulli_logit_lpmf": ("bernoulli_logit_lpmf(1, 9*a)", lambda y, a, b, c: stats.bernoulli.logpmf(1, special.expit(9 * a))),
+    "lognormal_lpdf": (
+        "lognormal_lpdf(y^2, a, b)",
+        lambda y, a, b, c: stats.norm.logpdf(np.log(y * y), a, b) - np.log(y * y),
+    ),
+    "bernoulli_logit_lpmf": (
+        "bernoulli_logit_lpmf(1, 9*a)",
+        lambda y, a, b, c: stats.bernoulli.logpmf(1, special.expit(9 * a)),
+    ),
     "poisson_log_lpmf": ("poisson_log_lpmf(3, a)", lambda y, a, b, c: stats.poisson.logpmf(3, np.exp(a))),
     "von_mises_lpdf": ("von_mises_lpdf(y, a, 30*b)", lambda y, a, b, c: stats.vonmises.logpdf(y, 30 * b, a)),
     "log_gamma_density": ("log_gamma_density(30*b, a)", lambda y, a, b, c: stats.gamma.logpdf(np.exp(a), 30 * b)),
     "zero_times": ("zero_times(y, a)", lambda y, a, b, c: y * a),
     "if_nonnegative": ("if_nonnegative(b, y)", lambda y, a, b, c: y),
     "log_sum_exp": ("log_sum_exp(40*y, 50*a)", lambda y, a, b, c: np.logaddexp(40 * y, 50 * a)),
-    "log_mix": ("log_mix(inv_logit(a), -y^2, c)", lambda y, a, b, c: np.logaddexp(np.log(special.expit(a)) - y * y, np.log(special.expit(-a)) + c)),
-}  # fmt: skip
+    "log_mix": (
+        "log_mix(inv_logit(a), -y^2, c)",
+        lambda y, a, b, c: np.logaddexp(np.log(special.expit(a)) - y * y, np.log(special.expit(-a)) + c),
+    ),
+}
 
 
 def places(n=200):
@@ -116,9 +125,15 @@ def test_special_functions_of_the_machine_are_scipys(key):
 
 # Of ψ and ψ′ below 0: the sign, and the argument, of the reflection.
 REFLECTED = {
-    "trigamma": (lambda x: (np.pi / np.sin(np.pi * x)) ** 2 + trigamma_above(1 - x), lambda x: (np.pi / np.sin(np.pi * x)) ** 2 - trigamma_above(-x)),
-    "digamma": (lambda x: digamma_above(1 - x) + np.pi / np.tan(np.pi * x), lambda x: digamma_above(-x) - np.pi / np.tan(np.pi * x)),
-}  # fmt: skip
+    "trigamma": (
+        lambda x: (np.pi / np.sin(np.pi * x)) ** 2 + trigamma_above(1 - x),
+        lambda x: (np.pi / np.sin(np.pi * x)) ** 2 - trigamma_above(-x),
+    ),
+    "digamma": (
+        lambda x: digamma_above(1 - x) + np.pi / np.tan(np.pi * x),
+        lambda x: digamma_above(-x) - np.pi / np.tan(np.pi * x),
+    ),
+}
 
 
 @pytest.mark.parametrize("key", REFLECTED)

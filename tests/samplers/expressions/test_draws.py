@@ -25,10 +25,18 @@ ARGUMENTS = {
     "von_mises_lpdf": ((0.4, 2.0), stats.vonmises(2.0, loc=0.4)),
 }
 FAULTS = {
-    "normal_lpdf": (0.7, 2.0**0.5), "student_t_lpdf": (2.0, -0.5, 1.5), "cauchy_lpdf": (1.0, 0.6), "laplace_lpdf": (1.0, 0.7), "exponential_lpdf": (1 / 2.5,),
-    "gamma_lpdf": (1.7, 1 / 2.5), "beta_lpdf": (0.6, 1.7), "lognormal_lpdf": (0.3, 0.64), "bernoulli_logit_lpmf": (-0.6,),
-    "poisson_log_lpmf": (1.2 / 1.1,), "von_mises_lpdf": (0.4, 0.5),
-}  # fmt: skip
+    "normal_lpdf": (0.7, 2.0**0.5),
+    "student_t_lpdf": (2.0, -0.5, 1.5),
+    "cauchy_lpdf": (1.0, 0.6),
+    "laplace_lpdf": (1.0, 0.7),
+    "exponential_lpdf": (1 / 2.5,),
+    "gamma_lpdf": (1.7, 1 / 2.5),
+    "beta_lpdf": (0.6, 1.7),
+    "lognormal_lpdf": (0.3, 0.64),
+    "bernoulli_logit_lpmf": (-0.6,),
+    "poisson_log_lpmf": (1.2 / 1.1,),
+    "von_mises_lpdf": (0.4, 0.5),
+}
 """What somebody might take for the arguments: a variance, a scale for a rate, two that are exchanged."""
 
 
@@ -143,14 +151,30 @@ def test_the_lower_tail_alone_loses_what_lies_far_above():
     below, _, from_below, _ = LAWS["normal_lpdf"].tails
     low = below(9.0, *given)
     assert from_below(low + (1 - low) * 0.5, *given) == np.inf
-    assert Truncated(LAWS["normal_lpdf"], 9.0, np.inf, given).at(np.float64(0.0)) == pytest.approx(stats.norm.isf(stats.norm.sf(9) / 2), rel=1e-12)  # fmt: skip
+    assert Truncated(LAWS["normal_lpdf"], 9.0, np.inf, given).at(np.float64(0.0)) == pytest.approx(
+        stats.norm.isf(stats.norm.sf(9) / 2), rel=1e-12
+    )
 
 
 def test_what_is_not_allowed_is_no_number():
     """A scale, a rate or a shape that is not positive; and a mean that NumPy refuses is cut off."""
     rng, bad = np.random.default_rng(1), np.array([-1.0, -0.5, 0.0, 1.0])
-    for key, arguments in {"normal_lpdf": (0.0, bad), "cauchy_lpdf": (0.0, bad), "laplace_lpdf": (0.0, bad), "student_t_lpdf": (bad, 0.0, 1.0),
-                           "exponential_lpdf": (bad,), "gamma_lpdf": (bad, 1.0), "beta_lpdf": (1.0, bad), "lognormal_lpdf": (0.0, bad), "von_mises_lpdf": (0.0, bad)}.items():  # fmt: skip
+    for key, arguments in {
+        "normal_lpdf": (0.0, bad),
+        "cauchy_lpdf": (0.0, bad),
+        "laplace_lpdf": (0.0, bad),
+        "student_t_lpdf": (bad, 0.0, 1.0),
+        "exponential_lpdf": (bad,),
+        "gamma_lpdf": (bad, 1.0),
+        "beta_lpdf": (1.0, bad),
+        "lognormal_lpdf": (0.0, bad),
+        "von_mises_lpdf": (0.0, bad),
+    }.items():
         uniform = key == "von_mises_lpdf"  # where its concentration is 0
-        assert list(np.isnan(LAWS[key].draw(rng, (4,), *map(np.asarray, arguments)))) == [True, True, not uniform, False], key  # fmt: skip
+        assert list(np.isnan(LAWS[key].draw(rng, (4,), *map(np.asarray, arguments)))) == [
+            True,
+            True,
+            not uniform,
+            False,
+        ], key
     assert np.isfinite(LAWS["poisson_log_lpmf"].draw(rng, (1,), np.array([700.0]))).all()

@@ -128,7 +128,11 @@ def test_fault_weights_of_0_that_multiply(monkeypatch):
 
 def test_nothing_but_minus_infinity_passes_for_it():
     """What is no number stays no number, and +∞ is none of a density's values that is hidden."""
-    for text, at in (("log_mix(g, a, b)", (0.0, 1.0, 2.0, 1.5)), ("log_mix(g, log(y), b)", (-1.0, 1.0, 2.0, 0.5)), ("if_nonnegative(y, log(a))", (1.0, -1.0, 0.0, 0.0))):  # fmt: skip
+    for text, at in (
+        ("log_mix(g, a, b)", (0.0, 1.0, 2.0, 1.5)),
+        ("log_mix(g, log(y), b)", (-1.0, 1.0, 2.0, 0.5)),
+        ("if_nonnegative(y, log(a))", (1.0, -1.0, 0.0, 0.0)),
+    ):
         assert np.isnan(by_machine([parse(text, NAMES, "row")], NAMES, np.array([at]))[0, 0])
     assert (
         by_machine([parse("gamma_lpdf(y, 0.5, a)", NAMES, "row")], NAMES, np.array([[0.0, 1.0, 0, 0]]))[0, 0] == np.inf

@@ -594,7 +594,15 @@ def grown(rng: random.Random, depth: int) -> str:
 def mutated(rng: random.Random, text: str) -> str:
     for _ in range(rng.randint(1, 4)):
         i, j = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
-        text = rng.choice([text[:i] + text[j:], text[:i] + rng.choice(LETTERS) + text[i:], text[:i] + rng.choice(WORDS) + text[j:], text[i:] + text[:i], text + text[i:j]])  # fmt: skip
+        text = rng.choice(
+            [
+                text[:i] + text[j:],
+                text[:i] + rng.choice(LETTERS) + text[i:],
+                text[:i] + rng.choice(WORDS) + text[j:],
+                text[i:] + text[:i],
+                text + text[i:j],
+            ]
+        )
     return text
 
 
@@ -706,9 +714,11 @@ texts = st.recursive(
     max_leaves=8,
 )
 WERE_WRONG = [
-    "-((((r)^3)^19.9)^19.9+abs(theta))", "log((-theta)^0.1)", "sqrt(2*theta + 2)*sqrt(2*theta + 2)",
+    "-((((r)^3)^19.9)^19.9+abs(theta))",
+    "log((-theta)^0.1)",
+    "sqrt(2*theta + 2)*sqrt(2*theta + 2)",
     "((pi^0.5/theta)/-(-1000000.0)^-1)*(0.5^-19.9 + (sqrt(1/r) + (-pi/(theta + xi))))",
-]  # fmt: skip
+]
 
 
 def differences(text):

@@ -47,7 +47,12 @@ SPECIAL = [
     4.0,
 ]
 # Every pair of them, and as many numbers of usual size: 9 chains more than whole vectors hold.
-POINTS = np.concatenate([np.stack(np.meshgrid(SPECIAL, SPECIAL), axis=-1).reshape(-1, 2), np.random.default_rng(1).normal(scale=2, size=(40, 2))])  # fmt: skip
+POINTS = np.concatenate(
+    [
+        np.stack(np.meshgrid(SPECIAL, SPECIAL), axis=-1).reshape(-1, 2),
+        np.random.default_rng(1).normal(scale=2, size=(40, 2)),
+    ]
+)
 
 
 @njit(types.void(types.int64, types.float64[:, ::1], types.float64[:, ::1], types.int64))
@@ -113,10 +118,12 @@ def grown(leaf):
         lambda inner: (
             st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})")
             | st.tuples(st.sampled_from(functions), inner).map(lambda t: f"{t[0]}({t[1]})")
-            | st.tuples(inner, st.sampled_from(["2", "3", "7", "-1", "-2", "0.5", "1.5", "-0.3", "2.7"])).map(lambda t: f"({t[0]})^{t[1]}")
+            | st.tuples(inner, st.sampled_from(["2", "3", "7", "-1", "-2", "0.5", "1.5", "-0.3", "2.7"])).map(
+                lambda t: f"({t[0]})^{t[1]}"
+            )
         ),
         max_leaves=12,
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -211,7 +218,13 @@ def test_the_inspection_finds(pattern, fault):
 
 QUARTIC = {"energy": "theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2", "extent": 5.0}
 WELL = {"energy": "theta^4 - 2*theta^2", "extent": 3.5}
-SGHMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",), "scheme": "semi_implicit", "step_size": 0.1}  # fmt: skip
+SGHMC = {
+    "layout": "theta_r",
+    "diffusion_entries": ("0", "0", "1"),
+    "curl_entries": ("-1",),
+    "scheme": "semi_implicit",
+    "step_size": 0.1,
+}
 RUNS = [
     ("typed", QUARTIC, {}, ""),
     ("typed", QUARTIC, {"curl_entries": ("theta1",)}, "gaussian"),
@@ -228,11 +241,18 @@ def run_of(target, target_params, sampler_params, gradient, n_chains=1, **values
     """A run that keeps its draws."""
     return Run(
         RunSpec.of(
-            target, "recipe", gradient, target_params=target_params, sampler_params=sampler_params, n_chains=n_chains,
-            n_steps=600, seed=4, **values,
+            target,
+            "recipe",
+            gradient,
+            target_params=target_params,
+            sampler_params=sampler_params,
+            n_chains=n_chains,
+            n_steps=600,
+            seed=4,
+            **values,
         ),
         keep_draws=True,
-    )  # fmt: skip
+    )
 
 
 def state_of(run):
@@ -242,7 +262,9 @@ def state_of(run):
 
 @pytest.mark.parametrize(("target", "target_params", "params", "gradient"), RUNS)
 @pytest.mark.parametrize("n_chains", [1, 9])
-def test_a_run_goes_over_to_native_code_and_its_draws_stay(target, target_params, params, gradient, n_chains, monkeypatch):  # fmt: skip
+def test_a_run_goes_over_to_native_code_and_its_draws_stay(
+    target, target_params, params, gradient, n_chains, monkeypatch
+):
     """Fails where a draw, a momentum, a gradient or a count depends on which tier ran.
 
     Planted fault: native code that makes twice as much of each formula.
@@ -330,7 +352,9 @@ def allocated():
     """What the process has of its allocator, in bytes: what it is given back and keeps for later is not in it."""
     gc.collect()
     info = ctypes.CDLL(None).mallinfo2
-    info.restype = type("mallinfo2", (ctypes.Structure,), {"_fields_": [(f"part{k}", ctypes.c_size_t) for k in range(10)]})  # fmt: skip
+    info.restype = type(
+        "mallinfo2", (ctypes.Structure,), {"_fields_": [(f"part{k}", ctypes.c_size_t) for k in range(10)]}
+    )
     found = info()
     # Mapped blocks, and those in use.
     return found.part4 + found.part7

@@ -116,7 +116,17 @@ def test_all_of_the_data_as_a_batch_are_the_gradient(key, t, s):
 
     def used(gradient, **values):
         choice = {name: value for name, value in values.items() if name in GRADIENTS[gradient].param}
-        run = Run(RunSpec.of(t, s, gradient, target_params=few, gradient_params=choice, sampler_params={"step_size": 1e-6}, n_chains=1))  # fmt: skip
+        run = Run(
+            RunSpec.of(
+                t,
+                s,
+                gradient,
+                target_params=few,
+                gradient_params=choice,
+                sampler_params={"step_size": 1e-6},
+                n_chains=1,
+            )
+        )
         # What there is to remember is of another place.
         for place in run.target.sample(3, 2):
             run.position = place
@@ -145,8 +155,15 @@ def slopes(target, theta, gradient):
 
 @pytest.mark.parametrize(
     ("gradient", "replacement"),
-    [*((g, kind) for g in ("minibatch", "minibatch_cv", "minibatch_svrg", "minibatch_saga") for kind in (True, False)), ("minibatch_epochs", False)],
-)  # fmt: skip
+    [
+        *(
+            (g, kind)
+            for g in ("minibatch", "minibatch_cv", "minibatch_svrg", "minibatch_saga")
+            for kind in (True, False)
+        ),
+        ("minibatch_epochs", False),
+    ],
+)
 def test_a_minibatch_is_unbiased_and_as_noisy_as_its_formula_says(gradient, replacement):
     """10,000 chains at one θ: mean and covariance of their gradients, and that no chain's batch goes by another's.
 
@@ -157,7 +174,16 @@ def test_a_minibatch_is_unbiased_and_as_noisy_as_its_formula_says(gradient, repl
     """
     n, batch = 10_000, 50
     choice = {"batch_size": batch} | ({} if gradient == "minibatch_epochs" else {"replacement": replacement})
-    spec = RunSpec.of("linear_regression", "sgld", gradient, target_params={"items": ITEMS}, sampler_params={"step_size": 1e-6}, gradient_params=choice, n_chains=n, seed=5)  # fmt: skip
+    spec = RunSpec.of(
+        "linear_regression",
+        "sgld",
+        gradient,
+        target_params={"items": ITEMS},
+        sampler_params={"step_size": 1e-6},
+        gradient_params=choice,
+        n_chains=n,
+        seed=5,
+    )
     run = Run(spec)
     target = run.target
     for place in (ELSEWHERE, THETA):
@@ -188,7 +214,18 @@ def test_the_batches_of_an_epoch_are_all_of_the_data():
     fresh batches without replacement do not. Without the shuffle between them the epochs would be the same."""
 
     def epochs(gradient, choice):
-        run = Run(RunSpec.of("linear_regression", "sgld", gradient, target_params={"items": ITEMS}, sampler_params={"step_size": 1e-6}, gradient_params={"batch_size": 20, **choice}, n_chains=50, seed=5))  # fmt: skip
+        run = Run(
+            RunSpec.of(
+                "linear_regression",
+                "sgld",
+                gradient,
+                target_params={"items": ITEMS},
+                sampler_params={"step_size": 1e-6},
+                gradient_params={"batch_size": 20, **choice},
+                n_chains=50,
+                seed=5,
+            )
+        )
         found = np.empty((2, 5, 50, 2))
         for epoch, batch in np.ndindex(2, 5):
             run.position = THETA
@@ -207,8 +244,11 @@ def test_the_batches_of_an_epoch_are_all_of_the_data():
 def test_many_chains_do_not_remember_more_than_there_is_room_for():
     """Fails where a link may ask for 10,000 tables of 1,000 gradients: it gets as many chains as there is room for, and
     is told so; a file is refused."""
-    asked = {"target": {"key": "linear_regression", "params": {"items": 1000}}, "n_chains": 10_000,
-             "lanes": [{"sampler": {"key": "sgld"}, "gradient": {"key": "minibatch_saga"}}]}  # fmt: skip
+    asked = {
+        "target": {"key": "linear_regression", "params": {"items": 1000}},
+        "n_chains": 10_000,
+        "lanes": [{"sampler": {"key": "sgld"}, "gradient": {"key": "minibatch_saga"}}],
+    }
     with pytest.raises(SpecError, match=r"n_chains = 10000.*SAGA keeps 2,003 numbers a chain; allowed are 2094 chains"):
         Experiment.from_dict(asked)
     link = "target=linear_regression(items:1000)&lane=sgld()~minibatch_saga()&n_chains=10000"
@@ -221,7 +261,9 @@ def test_control_variates_leave_no_noise_at_the_mode_and_little_near_it():
     """The noise's standard deviation goes with the distance from the mode; that of a plain minibatch stays."""
 
     def spread(gradient, distance):
-        run = Run(RunSpec.of("linear_regression", "sgld", gradient, sampler_params={"step_size": 1e-6}, n_chains=4000, seed=2))  # fmt: skip
+        run = Run(
+            RunSpec.of("linear_regression", "sgld", gradient, sampler_params={"step_size": 1e-6}, n_chains=4000, seed=2)
+        )
         run.position = run.target.mean + distance * np.array([0.6, 0.8])
         run.advance(1)
         return run.last_gradient.std(axis=0)
@@ -245,7 +287,15 @@ def test_the_heat_of_a_batch_does_not_grow_with_the_data_where_there_are_control
     """
 
     def excess(gradient, items):
-        spec = RunSpec.of("linear_regression", "sgld", gradient, target_params={"items": items}, sampler_params={"step_size": 0.02 / items}, n_chains=1000, seed=6)  # fmt: skip
+        spec = RunSpec.of(
+            "linear_regression",
+            "sgld",
+            gradient,
+            target_params={"items": items},
+            sampler_params={"step_size": 0.02 / items},
+            n_chains=1000,
+            seed=6,
+        )
         run = Run(spec)
         target = run.target
         run.position = target.sample(8, 1000)
@@ -278,7 +328,15 @@ def test_noise_that_is_estimated_and_subtracted_leaves_the_law(sampler):
     wider = (1 / (1 - params["step_size"] * slopes / 2)).mean() if sampler == "sgld" else 1.0
 
     def excess(gradient, chains):
-        spec = RunSpec.of("linear_regression", sampler, gradient, sampler_params=params, gradient_params={"batch_size": 30}, n_chains=chains, seed=6)  # fmt: skip
+        spec = RunSpec.of(
+            "linear_regression",
+            sampler,
+            gradient,
+            sampler_params=params,
+            gradient_params={"batch_size": 30},
+            n_chains=chains,
+            seed=6,
+        )
         run = Run(spec)
         run.position = target.sample(8, chains)
         run.advance(600)
@@ -305,7 +363,9 @@ def test_where_more_is_to_be_subtracted_than_injected_no_noise_explodes():
     Planted fault: the row of a factor after a pivot near 0 as it comes; then one of 2,000 chains is 25 standard
     deviations out. Of 12,000 draws with 1.3 times the variance one is past 8 less than once in 1e6.
     """
-    spec = RunSpec.of("linear_regression", "sgld", "minibatch_fisher", sampler_params={"step_size": 5e-4}, n_chains=2000, seed=6)  # fmt: skip
+    spec = RunSpec.of(
+        "linear_regression", "sgld", "minibatch_fisher", sampler_params={"step_size": 5e-4}, n_chains=2000, seed=6
+    )
     run = Run(spec)
     run.position = run.target.sample(8, 2000)
     farthest = 0.0

@@ -45,8 +45,16 @@ PLANE, WELL, GAMMA = TARGETS["quartic"](), TARGETS["double_well"](), TARGETS["ga
 NOISY, CORRECTED = ("gaussian", {"variance": 3.0}), ("gaussian_corrected", {"variance": 3.0})
 MOMENTUM = {**preset("sghmc", PLANE, friction=2.0), "scheme": "semi_implicit", "step_size": 0.05}
 HOT = {**MOMENTUM, "diffusion_entries": ("0", "0", "0", "0", "0", "0", "0", "2.000001", "0", "2")}
-BATCHES = [("minibatch", {}), ("minibatch_known", {"variance": 900.0}), ("minibatch_fisher", {"batch_size": 30, "replacement": False})]  # fmt: skip
-GLIDING = {**preset("sghmc", TARGETS["linear_regression"](), friction=20.0), "scheme": "semi_implicit", "step_size": 0.001}  # fmt: skip
+BATCHES = [
+    ("minibatch", {}),
+    ("minibatch_known", {"variance": 900.0}),
+    ("minibatch_fisher", {"batch_size": 30, "replacement": False}),
+]
+GLIDING = {
+    **preset("sghmc", TARGETS["linear_regression"](), friction=20.0),
+    "scheme": "semi_implicit",
+    "step_size": 0.001,
+}
 # Target and its parameters, the fast sampler and its parameters, the gradient, the recipe, and a recipe with a fault.
 EQUALS = [
     ("quartic", {}, "sgld", {"step_size": 0.01}, ("full", {}), {}, {"diffusion_entries": ("1.000001", "0", "1")}),
@@ -74,9 +82,16 @@ def test_the_recipe_is_the_fast_kernel(t, target_params, s, params, gradient, re
 
     def draws(sampler, values):
         spec = RunSpec.of(
-            t, sampler, gradient[0], target_params=target_params, sampler_params=values, gradient_params=gradient[1],
-            n_chains=n_chains, n_steps=200, seed=3,
-        )  # fmt: skip
+            t,
+            sampler,
+            gradient[0],
+            target_params=target_params,
+            sampler_params=values,
+            gradient_params=gradient[1],
+            n_chains=n_chains,
+            n_steps=200,
+            seed=3,
+        )
         return engine.run(spec).draws
 
     expected = draws(s, params)
@@ -229,8 +244,16 @@ def test_a_typed_energy_has_the_exact_answers(t, params, energy, extent):
     assert failures(verdicts(wrong))
 
 
-@pytest.mark.parametrize("energy", ["cosh(theta) + sin(3*theta)/2", "abs(theta)^3 + tanh(theta)", "theta^2/2 - log(1 + theta^2)",
-                                    "exp(theta) + exp(-2*theta)", "sqrt(1 + theta^2)*4"])  # fmt: skip
+@pytest.mark.parametrize(
+    "energy",
+    [
+        "cosh(theta) + sin(3*theta)/2",
+        "abs(theta)^3 + tanh(theta)",
+        "theta^2/2 - log(1 + theta^2)",
+        "exp(theta) + exp(-2*theta)",
+        "sqrt(1 + theta^2)*4",
+    ],
+)
 def test_the_typed_gradient_is_the_derivative(energy):
     """Fails where ∂U/∂θ differs by more than 1e-7 from central differences. Planted fault: a part in 10⁵ more."""
     target = Typed(energy=energy, extent=6.0)
@@ -280,10 +303,15 @@ def test_an_energy_that_is_none_is_refused_in_a_sentence(energy, says):
 
 FOUND = [
     # An energy, its box, and its variance in closed form where there is one.
-    ("theta1^2/2 + theta2^2/2 + theta1^2*theta2^2", 8.0, None), ("theta^4 - 2*theta^2 + theta/3", 4.0, None),
-    ("theta^2/2", 8.0, 1.0), ("theta^2/200", 64.0, 100.0), ("5000*theta^2", 0.125, 1e-4), ("(theta - 50)^2/2", 64.0, 1.0),
-    ("-log(exp(-theta^2/2) + exp(-(theta - 20)^2/2))", 32.0, 101.0), ("1e4*theta^2 + log(theta + 3)", 0.125, None),
-]  # fmt: skip
+    ("theta1^2/2 + theta2^2/2 + theta1^2*theta2^2", 8.0, None),
+    ("theta^4 - 2*theta^2 + theta/3", 4.0, None),
+    ("theta^2/2", 8.0, 1.0),
+    ("theta^2/200", 64.0, 100.0),
+    ("5000*theta^2", 0.125, 1e-4),
+    ("(theta - 50)^2/2", 64.0, 1.0),
+    ("-log(exp(-theta^2/2) + exp(-(theta - 20)^2/2))", 32.0, 101.0),
+    ("1e4*theta^2 + log(theta + 3)", 0.125, None),
+]
 
 
 @pytest.mark.parametrize(("energy", "half_width", "variance"), FOUND, ids=[text[:20] for text, _, _ in FOUND])
@@ -302,10 +330,16 @@ def test_the_box_is_found_from_the_energy(energy, half_width, variance):
             Typed(energy=energy, extent=half_width / 2)
 
 
-@pytest.mark.parametrize(("energy", "says"), [
-    ("-theta^2", "does not end inside the box of ±100"), ("log(1 + theta^2)*0.9", "does not end inside the box of ±100"),
-    ("theta1^2", "does not end inside the box of ±100"), ("log(theta)", "no finite value at theta = -4"), ("theta^2 + 1/theta", "too narrow"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("energy", "says"),
+    [
+        ("-theta^2", "does not end inside the box of ±100"),
+        ("log(1 + theta^2)*0.9", "does not end inside the box of ±100"),
+        ("theta1^2", "does not end inside the box of ±100"),
+        ("log(theta)", "no finite value at theta = -4"),
+        ("theta^2 + 1/theta", "too narrow"),
+    ],
+)
 def test_an_energy_without_a_box_is_refused_in_a_sentence(energy, says):
     with pytest.raises(SpecError, match=says):
         RunSpec.of("typed", "sgld", target_params={"energy": energy})
@@ -324,7 +358,15 @@ def test_a_box_is_found_in_one_look(monkeypatch):
         assert len(asked) == 1 and asked[0] < 25_000
 
 
-@pytest.mark.parametrize(("s", "params"), [("sgld", {"step_size": 0.02}), ("sghmc", {}), ("hmc", {}), ("recipe", {**preset("gsgrhmc", WELL), "step_size": 0.02})])  # fmt: skip
+@pytest.mark.parametrize(
+    ("s", "params"),
+    [
+        ("sgld", {"step_size": 0.02}),
+        ("sghmc", {}),
+        ("hmc", {}),
+        ("recipe", {**preset("gsgrhmc", WELL), "step_size": 0.02}),
+    ],
+)
 def test_a_typed_energy_gives_the_draws_of_the_built_in_one(s, params):
     """Fails where the same experiment on a typed energy gives other draws, by more than 1e-8 over 200 gradients of each
     chain. Planted fault: an energy with 1e-5·θ more."""
@@ -348,7 +390,7 @@ NOT_PSD = [
     ("double_well", {**preset("sghmc", WELL), "diffusion_entries": ("0", "0.5", "1")}, {}, (1 - np.sqrt(2)) / 2),
     ("quartic", {"diffusion_entries": ("1", "2", "1")}, {}, -1.0),
     ("double_well", {"diffusion_entries": ("log(theta)",)}, {}, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("t", "params", "worst", "eigenvalue"), NOT_PSD)
@@ -475,10 +517,18 @@ def clipped(t, params, variance, steps=50, chains=7, key="gaussian_corrected"):
         # ε = .1, and the V from which on 2D − εB̂ has a negative eigenvalue somewhere.
         ("double_well", {"step_size": 0.1}, 20.0),
         ("gaussian", {**preset("sghmc", WELL, friction=0.7), "step_size": 0.1}, 14.0),
-        ("correlated_gaussian", {**preset("sgfs", TARGETS["correlated_gaussian"](rho=0.0)), "step_size": 0.1}, 20 / 1.5),
-        ("correlated_gaussian", {**preset("sgfs", TARGETS["correlated_gaussian"](rho=0.0), correlation=-0.5), "step_size": 0.1}, 20 / 1.5),
+        (
+            "correlated_gaussian",
+            {**preset("sgfs", TARGETS["correlated_gaussian"](rho=0.0)), "step_size": 0.1},
+            20 / 1.5,
+        ),
+        (
+            "correlated_gaussian",
+            {**preset("sgfs", TARGETS["correlated_gaussian"](rho=0.0), correlation=-0.5), "step_size": 0.1},
+            20 / 1.5,
+        ),
     ],
-)  # fmt: skip
+)
 def test_clipping_is_counted_where_the_noise_would_be_negative(t, params, limit):
     """Fails where a clipped step of a chain is not counted, or another one is: all of them just above the limit of V,
     none just below. Planted fault: the same with nothing subtracted, where nothing is clipped at any V."""
@@ -523,9 +573,15 @@ def test_the_estimate_of_the_variance_has_its_law():
 
     def estimates(key, **values):
         spec = RunSpec.of(
-            "gaussian", "recipe", key, sampler_params={"drift_entries": ("0",), "step_size": eps},
-            gradient_params={"variance": variance, **values}, n_chains=chains, n_steps=1, seed=12,
-        )  # fmt: skip
+            "gaussian",
+            "recipe",
+            key,
+            sampler_params={"drift_entries": ("0",), "step_size": eps},
+            gradient_params={"variance": variance, **values},
+            n_chains=chains,
+            n_steps=1,
+            seed=12,
+        )
         run = engine.Run(spec)
         found, before = np.empty(steps), run.position.copy()
         for k in range(steps):
@@ -564,9 +620,15 @@ def test_the_temperature_with_the_correction_and_without():
 
     def measured(key, **values):
         spec = RunSpec.of(
-            "gaussian", "recipe", key, sampler_params=params, gradient_params={"variance": variance, **values},
-            n_chains=2000, n_steps=1, seed=9,
-        )  # fmt: skip
+            "gaussian",
+            "recipe",
+            key,
+            sampler_params=params,
+            gradient_params={"variance": variance, **values},
+            n_chains=2000,
+            n_steps=1,
+            seed=9,
+        )
         run = engine.Run(spec)
         exact_start(run)
         run.advance(1000)
@@ -737,8 +799,11 @@ def test_increments_have_the_covariance_of_a_full_d(t, layout, full, vary):
         vary.format(names[0].removeprefix("theta")) + str(float(full[i, j])) for i in range(n) for j in range(i, n)
     )
     params = {
-        "layout": layout, "diffusion_entries": entries, "drift_entries": ("0",) * n, "step_size": eps,
-    }  # fmt: skip
+        "layout": layout,
+        "diffusion_entries": entries,
+        "drift_entries": ("0",) * n,
+        "step_size": eps,
+    }
     run = engine.Run(RunSpec.of(t, "recipe", sampler_params=params, n_chains=n_chains, n_steps=1, seed=7))
     twin = engine.Run(run.spec)
     assert run.divergence is None

@@ -38,7 +38,9 @@ def test_every_target_in_rd_with_few_coordinates_has_recipes():
 
 
 def moves(t, sampler, params, gradient):
-    spec = RunSpec.of(t, sampler, gradient, target_params=SETTINGS.get(t), sampler_params=params, n_chains=5, n_steps=15, seed=3)  # fmt: skip
+    spec = RunSpec.of(
+        t, sampler, gradient, target_params=SETTINGS.get(t), sampler_params=params, n_chains=5, n_steps=15, seed=3
+    )
     return engine.run(spec).draws - spec.first_position()
 
 
@@ -55,9 +57,13 @@ def test_a_recipe_is_the_hand_written_sampler(t):
     seen = 0
     for s, (name, value, params, scheme) in typed.items():
         recipes = [
-            {**parameters_of(preset(s, target.dim, target.formula(), **{name: x})), **scheme, "step_size": params["step_size"]}
+            {
+                **parameters_of(preset(s, target.dim, target.formula(), **{name: x})),
+                **scheme,
+                "step_size": params["step_size"],
+            }
             for x in (value, value * (1 - 1e-4))
-        ]  # fmt: skip
+        ]
         for gradient in RecipeSampler.gradients_for(TARGETS[t]) & SAMPLERS[s].gradients_for(TARGETS[t]):
             expected = moves(t, s, params, gradient)
             right, wrong = (moves(t, "recipe", recipe, gradient) for recipe in recipes)
@@ -77,8 +83,11 @@ OF_ENERGY = [
     ("theta^4 - 2*theta^2", "gsgrhmc"),
     ("theta^4 - 2*theta^2", "sgnht"),
     ("theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2", "gsgrhmc"),
-    ("theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2", {"curl_entries": ("exp(-U/9)",), "drift_entries": ("", "-theta2*U/9")}),
-]  # fmt: skip
+    (
+        "theta1^4/10 + (4*(theta2 + 1.2) - theta1^2)^2/2",
+        {"curl_entries": ("exp(-U/9)",), "drift_entries": ("", "-theta2*U/9")},
+    ),
+]
 
 
 def of_energy(energy, recipe, **values):
@@ -94,7 +103,16 @@ def test_values_and_slopes_of_a_compiled_energy_are_the_formula_s(monkeypatch, e
 
     def draws(text=energy, **more):
         params = {"step_size": 0.01, **of_energy(energy, recipe), **more}
-        spec = RunSpec.of("typed", "recipe", gradient, target_params={"energy": text}, sampler_params=params, n_chains=6, n_steps=100, seed=5)  # fmt: skip
+        spec = RunSpec.of(
+            "typed",
+            "recipe",
+            gradient,
+            target_params={"energy": text},
+            sampler_params=params,
+            n_chains=6,
+            n_steps=100,
+            seed=5,
+        )
         trace = engine.run(spec)
         assert trace.divergence is None
         return trace.draws
@@ -124,11 +142,15 @@ def test_what_is_typed_for_one_coordinate_is_every_coordinate_s():
     """
     d = 4
     layout = Layout("theta_r_xi", d)
-    recipe = Recipe.from_text(layout, "U", {"1,1": "theta^2", "2,2": "1 + r^2 + theta2", "3,3": "xi^2"}, {"1,2": "-exp(theta)", "2,3": "r/4"})  # fmt: skip
+    recipe = Recipe.from_text(
+        layout, "U", {"1,1": "theta^2", "2,2": "1 + r^2 + theta2", "3,3": "xi^2"}, {"1,2": "-exp(theta)", "2,3": "r/4"}
+    )
     z = np.random.default_rng(2).normal(size=2 * d + 1)
     at = dict(zip(layout.names, z, strict=True))
     n = len(z)
-    D, Q = np.array(evaluate([e for matrix in (recipe.D, recipe.Q) for row in matrix for e in row], **at)).reshape(2, n, n)  # fmt: skip
+    D, Q = np.array(evaluate([e for matrix in (recipe.D, recipe.Q) for row in matrix for e in row], **at)).reshape(
+        2, n, n
+    )
     theta, r, xi = z[:d], z[d : 2 * d], z[-1]
     np.testing.assert_allclose(D, np.diag([*theta**2, *(1 + r**2 + theta[1]), xi**2]), rtol=1e-12)
     expected = np.zeros((n, n))
@@ -169,12 +191,24 @@ def test_wide_recipes_survive_links_and_files(t, target_params, params):
 
 REFUSED = [
     ({"key": "curve_network"}, {}, "with its 31 coordinates, of which it takes 12"),
-    ({"key": "logistic_large", "params": {"features": 3, "items": 1000}}, {"layout": "theta_r", "diffusion_entries": ("1",) * 21}, "formulas of up to"),
-    ({"key": "logistic_large", "params": {"features": 3, "items": 1000}}, {"layout": "theta_r", "diffusion_entries": ("1",)}, "for the rows theta, r: 3 entries are needed"),
-    ({"key": "logistic_large", "params": {"features": 3, "items": 1000}}, {"layout": "theta_r_xi", "diffusion_entries": ("0", "0", "0", "1", "0", "theta")}, "theta"),
+    (
+        {"key": "logistic_large", "params": {"features": 3, "items": 1000}},
+        {"layout": "theta_r", "diffusion_entries": ("1",) * 21},
+        "formulas of up to",
+    ),
+    (
+        {"key": "logistic_large", "params": {"features": 3, "items": 1000}},
+        {"layout": "theta_r", "diffusion_entries": ("1",)},
+        "for the rows theta, r: 3 entries are needed",
+    ),
+    (
+        {"key": "logistic_large", "params": {"features": 3, "items": 1000}},
+        {"layout": "theta_r_xi", "diffusion_entries": ("0", "0", "0", "1", "0", "theta")},
+        "theta",
+    ),
     ({"key": "sparse_dirichlet"}, {}, "does not fit the target sparse_dirichlet"),
     ({"key": "student_mean"}, {"diffusion_entries": ("U1",)}, "U1"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("target", "params", "says"), REFUSED)
@@ -231,9 +265,16 @@ def test_data_that_an_entry_looks_at_are_counted():
     n = 25
     shared = {"target_params": {"items": n}, "n_chains": 3, "n_steps": 100}
     specs = [
-        RunSpec.of("tied_means", "recipe", "minibatch", gradient_params={"batch_size": 5}, sampler_params={"diffusion_entries": (entry, "0", "1"), "step_size": 1e-4}, **shared)
+        RunSpec.of(
+            "tied_means",
+            "recipe",
+            "minibatch",
+            gradient_params={"batch_size": 5},
+            sampler_params={"diffusion_entries": (entry, "0", "1"), "step_size": 1e-4},
+            **shared,
+        )
         for entry in ("1", "1 + exp(-U)")
-    ]  # fmt: skip
+    ]
     free, looking = (engine.Run(spec) for spec in specs)
     free.advance(10)
     looking.advance(10)

@@ -59,7 +59,9 @@ def printed(rng, state, model, source, params, out, n, info):
 
 def started(t, target_params, params, fault=None, n_chains=1000):
     """A run from exact draws, by the sampler or by the printed algorithm with this fault."""
-    run = at_rest_in_its_law(RunSpec.of(t, "rmhmc", target_params=target_params, sampler_params=params, n_chains=n_chains, seed=5))  # fmt: skip
+    run = at_rest_in_its_law(
+        RunSpec.of(t, "rmhmc", target_params=target_params, sampler_params=params, n_chains=n_chains, seed=5)
+    )
     if fault is not None:
         packed = {"packed": lambda self, target: np.append(RMHMC.packed(self, target), float(fault))}
         put_sampler(run, type("Faulty", (RMHMC,), {"advance": staticmethod(printed), **packed})(**params))
@@ -115,10 +117,12 @@ def verdicts(t, target_params, params, fault=None):
     values = run.target.values(draws_of(run, 100, 2))[..., 0]
     column = run.target.columns[0]
     n_tests = 2 * len(TARGETS)
-    return failures([
-        mean_verdict("mean", values, column.mean, 1e-4, n_tests),
-        ks_verdict("KS", column.cdf(values), 1e-4, n_tests),
-    ])  # fmt: skip
+    return failures(
+        [
+            mean_verdict("mean", values, column.mean, 1e-4, n_tests),
+            ks_verdict("KS", column.cdf(values), 1e-4, n_tests),
+        ]
+    )
 
 
 @pytest.mark.parametrize(("t", "target_params"), TARGETS)
@@ -157,7 +161,16 @@ def test_a_step_without_a_solution_turns_the_trajectory():
     """Near 0 force and p are so large that ε|p| > 2 often: with a single leapfrog step chains then stay where they are,
     and exactly these are counted. Fault: chains at 4, of which next to none turns."""
     for place, least, most in ((0.01, 0.1, 0.8), (4.0, 0.0, 0.001)):
-        run = engine.Run(RunSpec.of("gamma", "rmhmc", target_params={"shape": 2.0}, sampler_params={"step_size": 0.15, "n_leapfrog": 1, "accept": False}, n_chains=2000, seed=3))  # fmt: skip
+        run = engine.Run(
+            RunSpec.of(
+                "gamma",
+                "rmhmc",
+                target_params={"shape": 2.0},
+                sampler_params={"step_size": 0.15, "n_leapfrog": 1, "accept": False},
+                n_chains=2000,
+                seed=3,
+            )
+        )
         run.position = place
         run.advance(1)
         share = run.counts[jit.TURNED] / 2000
@@ -199,18 +212,24 @@ def rejecting(rng, state, model, source, params, out, n, info):
 
 def from_its_start(shape, params, advance=None):
     """Mean and CDF of 2000 steps of 500 chains, after as many, from the target's own start, not from exact draws."""
-    run = engine.Run(RunSpec.of("gamma", "rmhmc", target_params={"shape": shape}, sampler_params=params, n_chains=500, seed=7))  # fmt: skip
+    run = engine.Run(
+        RunSpec.of("gamma", "rmhmc", target_params={"shape": shape}, sampler_params=params, n_chains=500, seed=7)
+    )
     if advance is not None:
         put_sampler(run, type("Faulty", (RMHMC,), {"advance": staticmethod(advance)})(**params))
     run.advance(2000)
     values, column = draws_of(run, 100, 20)[..., 0], run.target.columns[0]
-    return failures([
-        mean_verdict("mean", values, column.mean, 1e-4, 8),
-        ks_verdict("KS", column.cdf(values), 1e-4, 8),
-    ])  # fmt: skip
+    return failures(
+        [
+            mean_verdict("mean", values, column.mean, 1e-4, 8),
+            ks_verdict("KS", column.cdf(values), 1e-4, 8),
+        ]
+    )
 
 
-@pytest.mark.parametrize(("shape", "step_size", "n_leapfrog"), [(0.5, 0.8, 4), (2.5, 0.8, 4), (2.5, 1.4, 10), (20.0, 2.0, 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "step_size", "n_leapfrog"), [(0.5, 0.8, 4), (2.5, 0.8, 4), (2.5, 1.4, 10), (20.0, 2.0, 2)]
+)
 def test_large_steps_forget_the_start(shape, step_size, n_leapfrog):
     """Fails where chains from the target's own start do not have its distribution after 2000 large steps; false alarms:
     1e-4 in all cases together. Fault, of the first: trajectories without a solution are rejected, so that chains never

@@ -329,7 +329,9 @@ FAULTS = {
 # --- draw for draw: the named sampler is the one that ran ------------------------------------------------
 
 
-@pytest.mark.parametrize(("s", "t"), dict.fromkeys(x[:2] for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None))  # fmt: skip
+@pytest.mark.parametrize(
+    ("s", "t"), dict.fromkeys(x[:2] for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None)
+)
 def test_each_kernel_is_its_textbook_formula(s, t):
     """With every estimator that fits both."""
     for each in draw_for_draw(x for x in OFFERED if x[:2] == (s, t)):
@@ -380,11 +382,15 @@ LAWS = {"sgld": sgld_law, "sghmc": sghmc_law, "hmc": hmc_law}
 GAUSSIANS = {"gaussian": {}, "correlated_gaussian": {"rho": 0.6, "sd2": 1.5}}
 # Step sizes at which the chain's law is far from the target's.
 LARGE = [
-    ("sgld", "full", {"step_size": 0.5}), ("sgld", "gaussian", {"step_size": 0.2}), ("sgld", "gaussian_corrected", {"step_size": 0.2}),
-    ("sghmc", "full", {"step_size": 0.7, "friction": 1.2}), ("sghmc", "gaussian", {"step_size": 0.3, "friction": 1.0}),
+    ("sgld", "full", {"step_size": 0.5}),
+    ("sgld", "gaussian", {"step_size": 0.2}),
+    ("sgld", "gaussian_corrected", {"step_size": 0.2}),
+    ("sghmc", "full", {"step_size": 0.7, "friction": 1.2}),
+    ("sghmc", "gaussian", {"step_size": 0.3, "friction": 1.0}),
     ("sghmc", "gaussian_corrected", {"step_size": 0.6, "friction": 2.0}),
-    ("hmc", "full", {"step_size": 0.8, "n_leapfrog": 2, "accept": False}), ("hmc", "gaussian", {"step_size": 0.5, "n_leapfrog": 3, "accept": False}),
-]  # fmt: skip
+    ("hmc", "full", {"step_size": 0.8, "n_leapfrog": 2, "accept": False}),
+    ("hmc", "gaussian", {"step_size": 0.5, "n_leapfrog": 3, "accept": False}),
+]
 
 
 def apart_of(spec, sampler=None):
@@ -434,7 +440,16 @@ def test_gaussian_law_of_the_discretised_chain(t, s, g, params):
 def test_baoab_has_no_bias_in_theta_on_gaussians(t):
     """Fails where the covariance of θ at a step of 1.2 is not the target's (false alarms: 1e-4 in all). Planted fault:
     heat of half a step."""
-    spec = RunSpec.of(t, "baoab", "full", target_params=GAUSSIANS[t], sampler_params={"step_size": 1.2, "friction": 0.7}, n_chains=1000, n_steps=1, seed=23)  # fmt: skip
+    spec = RunSpec.of(
+        t,
+        "baoab",
+        "full",
+        target_params=GAUSSIANS[t],
+        sampler_params={"step_size": 1.2, "friction": 0.7},
+        n_chains=1000,
+        n_steps=1,
+        seed=23,
+    )
     run = engine.Run(spec)
     expected = np.linalg.inv(precision(run.target))
     assert not failures(covariance_verdicts(apart_of(spec), expected))
@@ -455,7 +470,15 @@ def test_psgld_without_gamma_has_the_law_of_its_metric(noise, variance):
     for gamma in (True, False):
         params = {"step_size": eps, "decay": 0.0, "gamma": gamma}
         gradient = ("gaussian", {"variance": noise}) if noise else ("full", {})
-        spec = RunSpec.of("gaussian", "psgld", gradient[0], gradient_params=gradient[1], sampler_params=params, n_chains=N_CHAINS, seed=5)  # fmt: skip
+        spec = RunSpec.of(
+            "gaussian",
+            "psgld",
+            gradient[0],
+            gradient_params=gradient[1],
+            sampler_params=params,
+            n_chains=N_CHAINS,
+            seed=5,
+        )
         run = engine.Run(spec)
         exact_start(run)
         run.advance(4000)
@@ -478,7 +501,16 @@ def test_each_thermostat_takes_up_the_noise_of_its_own_coordinate():
     data = {"items": 100, "prior_sd": 0.3}
 
     def settled(sampler):
-        spec = RunSpec.of("linear_regression", sampler, "minibatch", target_params=data, sampler_params=params, gradient_params={"batch_size": 2}, n_chains=1000, seed=3)  # fmt: skip
+        spec = RunSpec.of(
+            "linear_regression",
+            sampler,
+            "minibatch",
+            target_params=data,
+            sampler_params=params,
+            gradient_params={"batch_size": 2},
+            n_chains=1000,
+            seed=3,
+        )
         run = engine.Run(spec)
         exact_start(run)
         if sampler == "msgnht":
@@ -530,17 +562,21 @@ def test_lyapunov_solutions_are_the_printed_formulas():
 FAULT_RUNS = {
     gamma_left_out: [("gaussian", {}, 1000), ("double_well", {}, 1000), ("skew_normal", {}, 1000), ("ring", {}, 1000)],
     gamma_term_dropped: [
-        ("gamma", {"shape": 4.0}, 2000), ("lognormal", {"mu": 1.0, "sigma": 0.3}, 500),
+        ("gamma", {"shape": 4.0}, 2000),
+        ("lognormal", {"mu": 1.0, "sigma": 0.3}, 500),
         ("sparse_dirichlet", {"dimension": 3, "alpha": 4.0, "observed": (4, 2)}, 2000),
     ],
     ito_left_out: [
-        ("gamma", {"shape": 4.0}, 2000), ("lognormal", {"mu": 1.0, "sigma": 0.3}, 500),
+        ("gamma", {"shape": 4.0}, 2000),
+        ("lognormal", {"mu": 1.0, "sigma": 0.3}, 500),
         ("sparse_dirichlet", {"dimension": 3, "alpha": 4.0, "observed": (4, 2)}, 2000),
     ],
     shape_off_by_one: [
-        ("gamma", {}, 100), ("sparse_dirichlet", {}, 100), ("dense_dirichlet", {"dimension": 4, "items": 8}, 100),
+        ("gamma", {}, 100),
+        ("sparse_dirichlet", {}, 100),
+        ("dense_dirichlet", {"dimension": 4, "items": 8}, 100),
     ],
-}  # fmt: skip
+}
 
 
 def catches(spec, kernel, steps):
@@ -651,12 +687,20 @@ EXACT_ORDERS = [
     # What is measured, its value at ε on the Gaussian of precision A, and the order of its bias.
     ("SGLD, Var θ", lambda a, eps: sgld_law(a, {"step_size": eps}, 0, 0)[0, 0], 1),
     ("HMC, Var θ", lambda a, eps: hmc_law(a, {"step_size": eps, "n_leapfrog": round(1 / eps)}, 0, 0)[0, 0], 2),
-    ("HMC with whole kicks, Var θ", lambda a, eps: whole_kicks_law(a, {"step_size": eps, "n_leapfrog": round(1 / eps)})[0, 0], 1),
+    (
+        "HMC with whole kicks, Var θ",
+        lambda a, eps: whole_kicks_law(a, {"step_size": eps, "n_leapfrog": round(1 / eps)})[0, 0],
+        1,
+    ),
     ("SGHMC, Var θ", lambda a, eps: sghmc_joint_law(a, {"step_size": eps, "friction": 1.3}, 0, 0)[0, 0], 2),
     ("SGHMC, Var r", lambda a, eps: sghmc_joint_law(a, {"step_size": eps, "friction": 1.3}, 0, 0)[2, 2], 1),
     ("SGHMC, Cov(θ, r)", lambda a, eps: sghmc_joint_law(a, {"step_size": eps, "friction": 1.3}, 0, 0)[0, 2], 1),
-    ("SGHMC by explicit Euler, Var θ", lambda a, eps: sghmc_joint_law(a, {"step_size": eps, "friction": 1.3}, 0, 0, True)[0, 0], 1),
-]  # fmt: skip
+    (
+        "SGHMC by explicit Euler, Var θ",
+        lambda a, eps: sghmc_joint_law(a, {"step_size": eps, "friction": 1.3}, 0, 0, True)[0, 0],
+        1,
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "law", "order"), EXACT_ORDERS)
@@ -677,7 +721,16 @@ def test_order_of_the_exact_discretised_law(name, law, order):
 
 
 def measured_bias(t, s, eps, observable, exact, params=None, steps=4000, sampler=None, target_params=None):
-    spec = RunSpec.of(t, s, "full", target_params=target_params, sampler_params={"step_size": eps, **(params or {})}, n_chains=2000, n_steps=1, seed=int(1e4 * eps))  # fmt: skip
+    spec = RunSpec.of(
+        t,
+        s,
+        "full",
+        target_params=target_params,
+        sampler_params={"step_size": eps, **(params or {})},
+        n_chains=2000,
+        n_steps=1,
+        seed=int(1e4 * eps),
+    )
     run = start_with(spec, sampler and faulty(spec.make_sampler(), sampler))
     exact_start(run)
     run.advance(int(20 / eps) if s != "hmc" else 50)
@@ -847,10 +900,15 @@ def test_sum_under_scir_is_an_exact_cir_process():
     of minibatch noise (PAPERS, section 2). Planted fault: one θ_j alone, whose variance has the minibatch's share."""
     for replacement in (True, False):
         spec = RunSpec.of(
-            "sparse_dirichlet", "scir", "minibatch", target_params={"dimension": 3, "observed": (20, 10), "alpha": 0.5},
-            gradient_params={"batch_size": 3, "replacement": replacement}, sampler_params={"step_size": 0.7},
-            n_chains=10_000, seed=6,
-        )  # fmt: skip
+            "sparse_dirichlet",
+            "scir",
+            "minibatch",
+            target_params={"dimension": 3, "observed": (20, 10), "alpha": 0.5},
+            gradient_params={"batch_size": 3, "replacement": replacement},
+            sampler_params={"step_size": 0.7},
+            n_chains=10_000,
+            seed=6,
+        )
         theta = repeated_moves(spec, [4.0, 1.0, 0.2], 3, 5)
         mean, variance, cdf = cir_law(5.2, 31.5, 2.1)
         total = theta.sum(axis=1)
@@ -870,9 +928,15 @@ def test_minibatch_counts(replacement, batch_size):
     """
     observed = (60, 25, 15)
     spec = RunSpec.of(
-        "sparse_dirichlet", "scir", "minibatch", target_params={"dimension": 4, "observed": observed},
-        gradient_params={"batch_size": batch_size, "replacement": replacement}, n_chains=1000, n_steps=100, seed=4,
-    )  # fmt: skip
+        "sparse_dirichlet",
+        "scir",
+        "minibatch",
+        target_params={"dimension": 4, "observed": observed},
+        gradient_params={"batch_size": batch_size, "replacement": replacement},
+        n_chains=1000,
+        n_steps=100,
+        seed=4,
+    )
     run = start_with(spec, faulty(spec.make_sampler(), minibatch_counts))
     run.kept = np.empty((1000, 100, 4))
     run.advance(100)

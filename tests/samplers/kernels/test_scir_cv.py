@@ -11,7 +11,15 @@ ITEMS, COUNTS = 1000, np.array([800, 100, 100])
 
 
 def spec_of(gradient, batch_size, n_chains, h=0.1, **more):
-    return RunSpec.of("sparse_dirichlet", "scir", gradient, sampler_params={"step_size": h}, gradient_params={"batch_size": batch_size, **more}, n_chains=n_chains, seed=3)  # fmt: skip
+    return RunSpec.of(
+        "sparse_dirichlet",
+        "scir",
+        gradient,
+        sampler_params={"step_size": h},
+        gradient_params={"batch_size": batch_size, **more},
+        n_chains=n_chains,
+        seed=3,
+    )
 
 
 def from_its_law(spec):
@@ -36,9 +44,13 @@ def test_mean_and_variance_are_those_of_the_recursion(replacement):
 
     means = np.array([moments.cir_mean(one, 1.2 * one, h * found.step) for one in a]).T
     assert (np.abs(found.mean[:, :3] - means) < 4.5 * found.mean_error[:, :3]).all()
-    right = np.array([moments.scir_variance_cv(a_j, 1.2 * a_j, h, steps, v)[1:] for a_j, v in zip(a, noise, strict=True)]).T  # fmt: skip
+    right = np.array(
+        [moments.scir_variance_cv(a_j, 1.2 * a_j, h, steps, v)[1:] for a_j, v in zip(a, noise, strict=True)]
+    ).T
     assert (np.abs(found.variance[:, :3] - right) < 4.5 * found.variance_error[:, :3]).all()
-    plain = np.array([moments.scir_variance(a_j, 1.2 * a_j, h, found.step, v) for a_j, v in zip(a, noise, strict=True)]).T  # fmt: skip
+    plain = np.array(
+        [moments.scir_variance(a_j, 1.2 * a_j, h, found.step, v) for a_j, v in zip(a, noise, strict=True)]
+    ).T
     assert (apart(plain) > 20).all()
 
 

@@ -11,7 +11,16 @@ from tests.helpers.statistics import at_rest_in_its_law
 def variance(s, noise, seed=5):
     """Of 2000 chains on N(0, 1) after a time of 10, over so many steps that the chains' spread has an error of .003."""
     gradient = "gaussian" if noise else "full"
-    spec = RunSpec.of("gaussian", "sg_barker", gradient, sampler_params={"step_size": s}, gradient_params={"variance": noise} if noise else None, n_chains=2000, burn_in=round(20 / s**2), seed=seed)  # fmt: skip
+    spec = RunSpec.of(
+        "gaussian",
+        "sg_barker",
+        gradient,
+        sampler_params={"step_size": s},
+        gradient_params={"variance": noise} if noise else None,
+        n_chains=2000,
+        burn_in=round(20 / s**2),
+        seed=seed,
+    )
     run = at_rest_in_its_law(spec)
     run.advance(spec.burn_in)
     kept = []

@@ -47,7 +47,9 @@ def tangent(x, v):
 
 def great_circle(x, v, time):
     speed = np.linalg.norm(v)
-    return x * np.cos(speed * time) + v / speed * np.sin(speed * time), v * np.cos(speed * time) - speed * x * np.sin(speed * time)  # fmt: skip
+    return x * np.cos(speed * time) + v / speed * np.sin(speed * time), v * np.cos(speed * time) - speed * x * np.sin(
+        speed * time
+    )
 
 
 def textbook_step(rng, run, x, v, xi, euler=False):
@@ -189,7 +191,15 @@ TOY = {"step_size": 0.005, "friction": 2.5}
 
 
 def toy(s="sggmc", g="gaussian_corrected", variance=1000.0, kept=100, every=150, sampler_params=TOY):
-    spec = RunSpec.of("circle_mixture", s, g, sampler_params=sampler_params, gradient_params={"variance": variance} if g != "full" else {}, n_chains=N_CHAINS, seed=3)  # fmt: skip
+    spec = RunSpec.of(
+        "circle_mixture",
+        s,
+        g,
+        sampler_params=sampler_params,
+        gradient_params={"variance": variance} if g != "full" else {},
+        n_chains=N_CHAINS,
+        seed=3,
+    )
     run = at_rest_in_its_law(spec)
     return (run, *followed(run, 1000, kept, every))
 
@@ -296,7 +306,15 @@ def test_temperature_with_minibatches_whose_noise_is_known():
         ("minibatch_fisher", v),
     ):
         gradient = {"variance": known} if g == "minibatch_known" else {}
-        spec = RunSpec.of("mises_posterior", "sggmc", g, sampler_params={"step_size": eps, "friction": friction}, gradient_params=gradient, n_chains=N_CHAINS, seed=3)  # fmt: skip
+        spec = RunSpec.of(
+            "mises_posterior",
+            "sggmc",
+            g,
+            sampler_params={"step_size": eps, "friction": friction},
+            gradient_params=gradient,
+            n_chains=N_CHAINS,
+            seed=3,
+        )
         run = at_rest_in_its_law(spec)
         _, temperature, _ = followed(run, 100, 20, 25)
         expected = 1 + (v - known) * eps / (2 * friction)
@@ -348,7 +366,11 @@ def test_posterior_with_minibatches_of_ten():
         angles = np.where(np.arange(200)[:, None] < 100, [-np.pi / 24, np.pi / 8], [np.pi / 24, -np.pi / 8])
         one, two = angles.T
         run.position = np.stack([np.cos(one), np.sin(one), np.cos(two), np.sin(two)], axis=-1)
-        run.momentum = first_state(run.sampler, run.target, run.position, np.random.Generator(np.random.SFC64(1)))[1] if s == "sggmc" else run.momentum  # fmt: skip
+        run.momentum = (
+            first_state(run.sampler, run.target, run.position, np.random.Generator(np.random.SFC64(1)))[1]
+            if s == "sggmc"
+            else run.momentum
+        )
         values, *_ = followed(run, burn_in, kept, every)
         inside = values[..., 0] < values[..., 1]
         weight, error = mean_and_error(inside.astype(float))
@@ -399,8 +421,19 @@ def stay_verdicts(s, t, g, sampler_params=None, target=None):
     steep = t == "mises_posterior"
     steps = STEPS | STIEFEL_STEPS if t == "matrix_langevin" else STEPS
     eps = STEEP_STEPS.get(s, 1e-5) if steep else steps.get(s, 0.001)
-    params = {"step_size": eps, **({"friction": 20.0} if g.startswith("minibatch_") and "friction" in dict(declared(SAMPLERS[s])) else {})}  # fmt: skip
-    spec = RunSpec.of(t, s, g, sampler_params={**params, **(sampler_params or {})}, gradient_params=GRADIENTS.get(g, {}), n_chains=N_CHAINS, seed=8)  # fmt: skip
+    params = {
+        "step_size": eps,
+        **({"friction": 20.0} if g.startswith("minibatch_") and "friction" in dict(declared(SAMPLERS[s])) else {}),
+    }
+    spec = RunSpec.of(
+        t,
+        s,
+        g,
+        sampler_params={**params, **(sampler_params or {})},
+        gradient_params=GRADIENTS.get(g, {}),
+        n_chains=N_CHAINS,
+        seed=8,
+    )
     run = at_rest_in_its_law(spec)
     if s == "gsgnht":
         # ξ in its law: (m/2)(ξ − C)², and the heat of noise that nobody knows moves its mean.
@@ -445,7 +478,13 @@ def test_a_wrong_law_is_seen(s):
 def test_gmc_without_its_accept_step_is_biased_and_with_it_exact():
     """Fails where GMC at a step that rejects a third is not exact (no allowance). Fault: without the accept step."""
     for accept in (True, False):
-        spec = RunSpec.of("circle_mixture", "gmc", sampler_params={"step_size": 0.9, "n_leapfrog": 3, "accept": accept}, n_chains=N_CHAINS, seed=5)  # fmt: skip
+        spec = RunSpec.of(
+            "circle_mixture",
+            "gmc",
+            sampler_params={"step_size": 0.9, "n_leapfrog": 3, "accept": accept},
+            n_chains=N_CHAINS,
+            seed=5,
+        )
         run = at_rest_in_its_law(spec)
         values, *_ = followed(run, 20, 100, 1)
         verdicts = [mean_verdict(m.name, m.function(values), m.exact, n_tests=5) for m in run.target.moments]
@@ -464,7 +503,9 @@ def test_leapfrog_on_a_sphere_is_of_second_order(s):
 
     def bias(step, accept, target=None):
         params = {"step_size": step, "n_leapfrog": round(1.2 / step), "accept": accept}
-        spec = RunSpec.of("fisher", s, target_params={"concentration": 4.0}, sampler_params=params, n_chains=N_CHAINS, seed=5)  # fmt: skip
+        spec = RunSpec.of(
+            "fisher", s, target_params={"concentration": 4.0}, sampler_params=params, n_chains=N_CHAINS, seed=5
+        )
         run = at_rest_in_its_law(spec)
         if target is not None:
             run.target_params = target.packed()
@@ -488,7 +529,9 @@ def test_constrained_steps_longer_than_the_radius_turn_back():
     """
     for accept in (True, False):
         params = {"step_size": 1.0, "n_leapfrog": 1, "accept": accept}
-        spec = RunSpec.of("fisher", "chmc", target_params={"concentration": 0.1}, sampler_params=params, n_chains=N_CHAINS, seed=5)  # fmt: skip
+        spec = RunSpec.of(
+            "fisher", "chmc", target_params={"concentration": 0.1}, sampler_params=params, n_chains=N_CHAINS, seed=5
+        )
         run = at_rest_in_its_law(spec)
         before = run.position.copy()
         run.advance(1)
@@ -512,7 +555,14 @@ def test_splitting_on_flat_space_is_the_same_code():
     step = half @ np.array([[1, 0], [-damp * eps, damp**2]]) @ half
     heat = half @ np.diag([0, damp**2 * 2 * friction * eps]) @ half.T
     law = linalg.solve_discrete_lyapunov(step, heat)
-    spec = RunSpec.of("gaussian", "sggmc", target_params={"mean": 0.0, "sd": 1.0}, sampler_params={"step_size": eps, "friction": friction}, n_chains=N_CHAINS, seed=5)  # fmt: skip
+    spec = RunSpec.of(
+        "gaussian",
+        "sggmc",
+        target_params={"mean": 0.0, "sd": 1.0},
+        sampler_params={"step_size": eps, "friction": friction},
+        n_chains=N_CHAINS,
+        seed=5,
+    )
     run = at_rest_in_its_law(spec)
     values, temperature, _ = followed(run, 50, 100, 4)
     assert mean_verdict("Var θ", values[..., 0] ** 2, law[0, 0], n_tests=2).ok

@@ -33,9 +33,19 @@ WITHIN = 0.2
 def law_of(sampler: str, k: float, friction: float, eps: float, fault: str) -> Law:
     """The law of a sampler at κ = k. What is averaged in it is found once for several tests."""
     if not friction:
-        return overdamped_law(lambda a: k * np.sin(a), lambda a: -k * np.cos(a), eps, normalise=sampler == "normalised_sgld")  # fmt: skip
+        return overdamped_law(
+            lambda a: k * np.sin(a), lambda a: -k * np.cos(a), eps, normalise=sampler == "normalised_sgld"
+        )
     thermostat, euler = sampler.startswith("gsgnht"), sampler.endswith("euler")
-    return splitting_law(lambda a: k * np.sin(a), eps, friction, thermostat=thermostat, euler=euler, fault=fault, n_angles=28 if thermostat else 48)  # fmt: skip
+    return splitting_law(
+        lambda a: k * np.sin(a),
+        eps,
+        friction,
+        thermostat=thermostat,
+        euler=euler,
+        fault=fault,
+        n_angles=28 if thermostat else 48,
+    )
 
 
 class Case(NamedTuple):
@@ -149,11 +159,20 @@ def measured(case, kernel=None):
     out = {"cos": [], "temperature": []}
     for eps in case.sizes:
         params = {"step_size": eps, **({"friction": case.friction} if case.friction else {})}
-        spec = RunSpec.of("von_mises", case.sampler, target_params={"angle": 1.0, "concentration": case.kappa}, sampler_params=params, n_chains=2000, seed=int(1e5 * eps))  # fmt: skip
+        spec = RunSpec.of(
+            "von_mises",
+            case.sampler,
+            target_params={"angle": 1.0, "concentration": case.kappa},
+            sampler_params=params,
+            n_chains=2000,
+            seed=int(1e5 * eps),
+        )
         run = at_rest_in_its_law(spec)
         uncounted(run)
         if kernel is not None:
-            put_sampler(run, type("Fault", (type(run.sampler),), {"advance": staticmethod(kernel)})(**spec.sampler.values()))  # fmt: skip
+            put_sampler(
+                run, type("Fault", (type(run.sampler),), {"advance": staticmethod(kernel)})(**spec.sampler.values())
+            )
         every = max(1, round(0.25 / eps))
         values, temperature, _ = followed(run, int(10 / eps), int(case.total / every / eps), every)
         for what, x, expected in (("cos", np.cos(values[..., 0] - 1.0), exact), ("temperature", temperature, 1.0)):

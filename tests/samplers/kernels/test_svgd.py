@@ -11,7 +11,11 @@ from sgmcmc_lab.samplers.targets import TARGETS
 
 
 def at_rest(target, n_chains, n_steps=4000, step_size=0.5, **params):
-    run = Run(RunSpec.of(target, "svgd", target_params=params, sampler_params={"step_size": step_size}, n_chains=n_chains, seed=2))  # fmt: skip
+    run = Run(
+        RunSpec.of(
+            target, "svgd", target_params=params, sampler_params={"step_size": step_size}, n_chains=n_chains, seed=2
+        )
+    )
     run.advance(n_steps)
     assert run.divergence is None
     return run
@@ -62,7 +66,9 @@ def test_many_particles_are_nearly_the_law():
 def test_one_particle_goes_to_the_mode():
     """Gradient descent: to the skew normal's highest point, which is far from its mean."""
     run = at_rest("skew_normal", 1, step_size=0.05)
-    best = minimize_scalar(lambda x: -run.target.log_density(np.array([x])), bounds=(-1, 3), method="bounded", options={"xatol": 1e-9}).x  # fmt: skip
+    best = minimize_scalar(
+        lambda x: -run.target.log_density(np.array([x])), bounds=(-1, 3), method="bounded", options={"xatol": 1e-9}
+    ).x
     assert run.position[0, 0] == pytest.approx(best, abs=1e-6)
     assert abs(best - run.target.columns[0].mean) > 0.2
 
@@ -79,9 +85,13 @@ def test_particles_begin_apart_and_another_seed_begins_elsewhere():
 def test_of_particles_there_are_at_most_two_hundred():
     """A file with more is refused in a sentence; a link has two hundred, and is told so."""
     asked = {"target": "gaussian", "lanes": [{"sampler": "sgld"}, {"sampler": "svgd"}], "n_chains": 201}
-    with pytest.raises(SpecError, match=r"n_chains = 201: SVGD looks at all pairs of chains in a step; allowed are 200 chains"):  # fmt: skip
+    with pytest.raises(
+        SpecError, match=r"n_chains = 201: SVGD looks at all pairs of chains in a step; allowed are 200 chains"
+    ):
         Experiment.from_dict(asked)
-    made, messages = Experiment.from_query("target=gaussian&lane=sgld&lane=svgd&n_chains=10000", Experiment.from_dict({**asked, "n_chains": 4}))  # fmt: skip
+    made, messages = Experiment.from_query(
+        "target=gaussian&lane=sgld&lane=svgd&n_chains=10000", Experiment.from_dict({**asked, "n_chains": 4})
+    )
     assert made.n_chains == 200
     assert any("allowed are 200 chains" in message for message in messages)
     assert Experiment.from_dict({**asked, "lanes": [{"sampler": "sgld"}]}).n_chains == 201

@@ -75,9 +75,11 @@ def case(kind, key):
     else:
         owner = GRADIENTS[key]
         target_key, sampler = next(
-            (name, one) for name in (*NAMES, *TARGETS) for one in SAMPLERS
+            (name, one)
+            for name in (*NAMES, *TARGETS)
+            for one in SAMPLERS
             if SAMPLERS[one].fits(TARGETS[name]) and key in SAMPLERS[one].gradients_for(TARGETS[name])
-        )  # fmt: skip
+        )
         spec = RunSpec.of(target_key, sampler, key)
         values = spec.gradient.values()
     target = spec.make_target()

@@ -272,7 +272,9 @@ class TestSimplex(Invariants):
     walls = True
 
     def free_of_walls(self, x, v):
-        return (x > 0.75 * np.linalg.norm(v, axis=1, keepdims=True)).all(axis=1) | (np.abs(v).max(axis=1) * 0.6 < x.min(axis=1))  # fmt: skip
+        return (x > 0.75 * np.linalg.norm(v, axis=1, keepdims=True)).all(axis=1) | (
+            np.abs(v).max(axis=1) * 0.6 < x.min(axis=1)
+        )
 
     def test_the_path_is_reflected(self):
         """Fails where a wall is passed, or its component of v not turned: against reflections at each wall in turn."""
@@ -365,7 +367,12 @@ def settled(target, key, start, step_size=0.02, time=12.0, n_chains=2000, kept=1
     params = {"n_leapfrog": 10} if key == "gmc" else {"friction": 1.5}
     run = run_on(target.manifold, SAMPLERS[key](step_size=step_size, **params), n_chains=n_chains)
     jit.prepare(target.functions())
-    run.target, run.manifold, run.shape, run.target_params = target, target.manifold, target.manifold.shape(), target.packed()  # fmt: skip
+    run.target, run.manifold, run.shape, run.target_params = (
+        target,
+        target.manifold,
+        target.manifold.shape(),
+        target.packed(),
+    )
     run.position = start
     d = target.dim
     rng = np.random.default_rng(4)

@@ -117,7 +117,9 @@ GROUPS = [[f"{a:g}", f"{b:g}", "ab"[k % 2]] for k, (a, b) in enumerate(X)]
 def test_groups_are_words_and_no_numbers_with_a_gap():
     found = points.read({"p.csv": table(GROUPS, "x,y,kind").encode()})
     assert found.group_names == ("a", "b") and "known groups: column 3 (kind)" in found.taken.sentence
-    with_gap = points.read({"p.csv": table([[*row[:2], f"{k}"] for k, row in enumerate(GROUPS)], "x,y,z", more="1,2,n/a\n").encode()})  # fmt: skip
+    with_gap = points.read(
+        {"p.csv": table([[*row[:2], f"{k}"] for k, row in enumerate(GROUPS)], "x,y,z", more="1,2,n/a\n").encode()}
+    )
     assert with_gap.groups is None and with_gap.names == ("x", "y", "z") and len(with_gap.x) == N
     first = points.read({"p.csv": table([row[::-1] for row in GROUPS], "kind,y,x").encode()}, Format(column="kind"))
     assert first.names == ("y", "x") and first.group_names == ("a", "b")
@@ -157,7 +159,10 @@ REFUSED = {
     "infinite": (table(more="inf,2\n"), "'inf'"),
     "groups of two": (table(more='"1,23,45",2\n'), "'1,23,45'"),
     "both marks": (table(more='"1,5",2\n'), "'1,5' in the column 'x'"),
-    "percent in some rows": (table(more="12%,2\n"), "'12%' in the column 'x': allowed are numbers all with % or all without"),
+    "percent in some rows": (
+        table(more="12%,2\n"),
+        "'12%' in the column 'x': allowed are numbers all with % or all without",
+    ),
     "a row too long": (table(more="1,2,3\n"), "line 14, has 3 fields: line 1 has 2 names"),
     "a row too short": (table(more="1\n"), "line 14, has one field: line 1 has 2 names"),
     "an open quote": (table(more='"1,2\n'), "line 14, is not CSV: unexpected end of data"),
@@ -166,8 +171,11 @@ REFUSED = {
     "a title twice": (table(titles="x,x"), "line 1, has the name 'x' twice"),
     "a title missing": (table(titles="x,"), "line 1, has no name for column 2"),
     "nothing": ("", "line 1, has 0 columns"),
-    "a workbook": (b"PK\x03\x04\0\0", "is a zip archive, as workbooks of Excel are: allowed is text; save a table as CSV"),
-}  # fmt: skip
+    "a workbook": (
+        b"PK\x03\x04\0\0",
+        "is a zip archive, as workbooks of Excel are: allowed is text; save a table as CSV",
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", REFUSED)
@@ -186,7 +194,14 @@ def test_every_choice_can_be_changed():
     changed = points.read(content, Format(decimal="."))
     assert "decimal point" in changed.taken.sentence
     np.testing.assert_allclose(changed.x, 1000 * guessed.x)
-    assert {choice.field for choice in changed.taken.choices} == {"encoding", "separator", "title_row", "decimal", "missing", "column"}  # fmt: skip
+    assert {choice.field for choice in changed.taken.choices} == {
+        "encoding",
+        "separator",
+        "title_row",
+        "decimal",
+        "missing",
+        "column",
+    }
     for choice in changed.taken.choices:
         assert getattr(changed.taken.format, choice.field) in choice.options.values(), "a menu shows what was taken"
     with pytest.raises(FileError, match="1 column"):
@@ -261,13 +276,23 @@ LINKS = "".join(f"<edge source='{a}' target='{b}'/>" for a, b in ("ab", "bc", "c
 def test_graphml_in_any_order(body):
     graph = graph_of("g.graphml", f"<graphml><graph>{body}</graph></graphml>".encode())
     assert sorted(graph.names) == list("abcd") and len(graph.edges) == 3
-    assert graph.taken.sentence == "Read as GraphML of 4 nodes and 3 edges; encoding: UTF-8; known groups: none; 1 edge from a node to itself left out."  # fmt: skip
+    assert (
+        graph.taken.sentence
+        == "Read as GraphML of 4 nodes and 3 edges; encoding: UTF-8; known groups: none; 1 edge from a node to itself left out."
+    )
 
 
-LAUGHS = "<!DOCTYPE l [<!ENTITY a 'ha'>" + "".join(f"<!ENTITY {b} '{f'&{a};' * 10}'>" for a, b in zip("abcdefgh", "bcdefghi", strict=True)) + "]>"  # fmt: skip
+LAUGHS = (
+    "<!DOCTYPE l [<!ENTITY a 'ha'>"
+    + "".join(f"<!ENTITY {b} '{f'&{a};' * 10}'>" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+    + "]>"
+)
 
 
-@pytest.mark.parametrize("head", [LAUGHS, "<!DOCTYPE g SYSTEM 'file:///etc/hostname'>", "<!DOCTYPE g [<!ENTITY x SYSTEM 'file:///etc/hostname'>]>"])  # fmt: skip
+@pytest.mark.parametrize(
+    "head",
+    [LAUGHS, "<!DOCTYPE g SYSTEM 'file:///etc/hostname'>", "<!DOCTYPE g [<!ENTITY x SYSTEM 'file:///etc/hostname'>]>"],
+)
 def test_entities_are_refused(head):
     with pytest.raises(FileError, match="line 1, has '<!DOCTYPE': a document type and entities are not allowed"):
         graph_of("g.graphml", f"{head}<graphml><graph>{NODES}<node id='&i;'/></graph></graphml>".encode())
@@ -293,7 +318,10 @@ BAGS = [["red", "red", "green"], ["green", "blue"]]
 
 
 def documents(corpus):
-    return [sorted(corpus.vocabulary[w] for w in corpus.words[a:b]) for a, b in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True)]  # fmt: skip
+    return [
+        sorted(corpus.vocabulary[w] for w in corpus.words[a:b])
+        for a, b in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True)
+    ]
 
 
 def quoted(*rows, separator=","):

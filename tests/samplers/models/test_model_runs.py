@@ -176,7 +176,10 @@ def test_the_same_experiment_gives_the_same_draws():
 
 
 def test_the_second_chain_is_the_first_of_the_next_seed():
-    both, next_seed = draws(on_bars("collapsed_gibbs", "lda_scir", n_chains=2), 5), draws(on_bars("collapsed_gibbs", "lda_scir", seed=2), 5)  # fmt: skip
+    both, next_seed = (
+        draws(on_bars("collapsed_gibbs", "lda_scir", n_chains=2), 5),
+        draws(on_bars("collapsed_gibbs", "lda_scir", seed=2), 5),
+    )
     assert same(both[1], next_seed[0])
     assert same(both[3], next_seed[1])
     assert not same(both[0], both[1])
@@ -201,7 +204,9 @@ def test_steps_in_pieces_or_whole_with_a_change_on_the_way_are_the_same():
     live.advance(3)
     live.step(live.next)
     # One chain has made 4 steps, the other 3: the second makes its fourth as before.
-    live.change(Change(0, Choice("lda_scir", tuple({**whole.spec.sampler.values(), "step_size": 0.1}.items())), OWN_GRADIENT))  # fmt: skip
+    live.change(
+        Change(0, Choice("lda_scir", tuple({**whole.spec.sampler.values(), "step_size": 0.1}.items())), OWN_GRADIENT)
+    )
     live.advance(5)
     assert [chain.steps for chain in live.chains] == [9, 9]
     assert live.changes == whole.changes
@@ -231,7 +236,9 @@ def test_scores_are_taken_at_steps_evenly_spaced_on_a_log_axis():
     scores = run.chains[0].scores
     steps = [s.step for s in scores]
     assert steps[:6] == [0, 1, 2, 3, 4, 5]
-    assert all(b >= min(a * SCORE_SPACING, a + 1) and b <= a * SCORE_SPACING + 1 for a, b in itertools.pairwise(steps[1:]))  # fmt: skip
+    assert all(
+        b >= min(a * SCORE_SPACING, a + 1) and b <= a * SCORE_SPACING + 1 for a, b in itertools.pairwise(steps[1:])
+    )
     assert [s.data_seen for s in scores] == [10 * step for step in steps]
     assert all(np.diff([s.seconds for s in scores]) >= 0)
 

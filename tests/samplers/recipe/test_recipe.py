@@ -242,8 +242,12 @@ def test_fault_q_not_skew(which):
         dataclasses.replace(recipe, curl=symmetric)
     # Its drift, put in by hand.
     wrong = dataclasses.replace(
-        recipe, curl=recipe.curl, diffusion=tuple(tuple(d + q for d, q in zip(*rows, strict=True)) for rows in zip(recipe.D, symmetric, strict=True))
-    )  # fmt: skip
+        recipe,
+        curl=recipe.curl,
+        diffusion=tuple(
+            tuple(d + q for d, q in zip(*rows, strict=True)) for rows in zip(recipe.D, symmetric, strict=True)
+        ),
+    )
     assert relative_residual(dataclasses.replace(recipe, edited=wrong.drift)) > 1e-2
 
 
@@ -476,9 +480,11 @@ def test_a_diffusion_that_fails_names_its_worst_point():
 
 def test_a_singular_diffusion_passes():
     outer = Recipe.from_text(
-        Layout("theta", 2), "theta1^2 + theta2^2",
-        {"1,1": "theta1^2", "1,2": "theta1*theta2", "2,2": "theta2^2"}, {},
-    )  # fmt: skip
+        Layout("theta", 2),
+        "theta1^2 + theta2^2",
+        {"1,1": "theta1^2", "1,2": "theta1*theta2", "2,2": "theta2^2"},
+        {},
+    )
     rng = np.random.default_rng(SEED)
     assert (outer.check_on(theta1=rng.normal(size=1000), theta2=rng.normal(size=1000)) == 0).all()
 

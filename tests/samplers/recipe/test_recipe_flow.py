@@ -238,9 +238,16 @@ def residual_of(view, made):
 
 @pytest.mark.parametrize(
     ("target", "name"),
-    [("double_well", "sgld"), ("double_well", "sghmc"), ("double_well", "sgnht"), ("double_well", "gsgrhmc"),
-     ("quartic", "curl_sgld"), ("quartic", "gsgrhmc"), ("gamma", "sgrld")],
-)  # fmt: skip
+    [
+        ("double_well", "sgld"),
+        ("double_well", "sghmc"),
+        ("double_well", "sgnht"),
+        ("double_well", "gsgrhmc"),
+        ("quartic", "curl_sgld"),
+        ("quartic", "gsgrhmc"),
+        ("gamma", "sgrld"),
+    ],
+)
 def test_stationarity_is_zero_for_right_recipes(target, name):
     made = records(target, lane(name))
     top, text = residual_of(Stationarity(scene_of(made)), made)
@@ -250,11 +257,14 @@ def test_stationarity_is_zero_for_right_recipes(target, name):
 
 @pytest.mark.parametrize(
     ("target", "entry"),
-    [("double_well", lane("gsgrhmc", gamma=False)), ("quartic", lane("gsgrhmc", gamma=False)),
-     ("gamma", lane("sgrld", gamma=False)),
-     ("double_well", lane("sghmc", dissipation=False)),
-     ("double_well", lane("sghmc", gradient={"key": "gaussian", "params": {"variance": 40.0}}))],
-)  # fmt: skip
+    [
+        ("double_well", lane("gsgrhmc", gamma=False)),
+        ("quartic", lane("gsgrhmc", gamma=False)),
+        ("gamma", lane("sgrld", gamma=False)),
+        ("double_well", lane("sghmc", dissipation=False)),
+        ("double_well", lane("sghmc", gradient={"key": "gaussian", "params": {"variance": 40.0}})),
+    ],
+)
 def test_stationarity_is_not_zero_for_wrong_ones(target, entry):
     made = records(target, entry)
     top, text = residual_of(Stationarity(scene_of(made)), made)
@@ -386,9 +396,15 @@ def test_the_pictures_of_the_evolution_are_where_the_chains_are(target, name):
 @pytest.mark.parametrize("cls", [Stationarity, Evolution, SpectrumView, Modes])
 @pytest.mark.parametrize(
     ("target", "names"),
-    [("double_well", ("sgld", "sghmc")), ("double_well", ("hmc",)), ("double_well", ("naive_sghmc",)), ("double_well", ("sgnht",)),
-     ("quartic", ("sghmc", "sgld", "curl_sgld")), ("gamma", ("sgrld",))],
-)  # fmt: skip
+    [
+        ("double_well", ("sgld", "sghmc")),
+        ("double_well", ("hmc",)),
+        ("double_well", ("naive_sghmc",)),
+        ("double_well", ("sgnht",)),
+        ("quartic", ("sghmc", "sgld", "curl_sgld")),
+        ("gamma", ("sgrld",)),
+    ],
+)
 def test_no_recipe_makes_a_view_fail(cls, target, names):
     made = records(target, *(lane(name) for name in names))
     view = cls(scene_of(made))

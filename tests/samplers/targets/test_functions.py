@@ -63,7 +63,18 @@ def test_the_law_is_that_of_the_energy(made):
     def answers(data):
         x, wx = rule(-3.0, 2.0, 128)
         y, wy = rule(-9.0, 9.0, 64)
-        density = np.exp(-(3 * x[:, None] ** 2 / 2 + y**2 / 2 + (np.exp(x) * data.sum() - len(data) * x)[:, None] + x[:, None] * y)) * wx[:, None] * wy  # fmt: skip
+        density = (
+            np.exp(
+                -(
+                    3 * x[:, None] ** 2 / 2
+                    + y**2 / 2
+                    + (np.exp(x) * data.sum() - len(data) * x)[:, None]
+                    + x[:, None] * y
+                )
+            )
+            * wx[:, None]
+            * wy
+        )
         density /= density.sum()
         for z, p in ((x, density.sum(axis=1)), (y, density.sum(axis=0))):
             mean = z @ p
@@ -89,7 +100,18 @@ def test_a_run_on_it_is_the_textbooks(made, g):
 
 
 def test_a_sampler_finds_it(made):
-    trace = run(RunSpec.of("made", "sghmc", "minibatch_cv", sampler_params={"step_size": 0.02, "friction": 3.0}, gradient_params={"batch_size": 6}, n_chains=100, n_steps=20_000, burn_in=1000))  # fmt: skip
+    trace = run(
+        RunSpec.of(
+            "made",
+            "sghmc",
+            "minibatch_cv",
+            sampler_params={"step_size": 0.02, "friction": 3.0},
+            gradient_params={"batch_size": 6},
+            n_chains=100,
+            n_steps=20_000,
+            burn_in=1000,
+        )
+    )
     draws = trace.draws[:, ::50]
     for k, column in enumerate(made().columns):
         of_chains = draws[..., k].mean(axis=1)
@@ -103,17 +125,32 @@ def test_a_cell_that_runs_again_makes_it_anew(made):
     assert again().data().size == 0
 
 
-@pytest.mark.parametrize(("given", "error", "says"), [
-    ({"gradient": gradient_a_little_off, "of_one": None, "n_data": 0}, SpecError, "differences of the energy"),
-    ({"of_one": one_with_its_prior_left_out}, SpecError, "the mean of what of_one says"),
-    ({"energy": saddle, "gradient": of_saddle, "of_one": None, "n_data": 0, "start": [1.0, 0.0]}, SpecError, "no minimum"),
-    ({"start": [0.0]}, ValueError, "start has the shape (1,); allowed is (2,)"),
-    ({"n_data": 0}, ValueError, "n_data is 0; allowed is the number of data"),
-    ({"key": "gaussian"}, ValueError, "two targets are called gaussian"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"gradient": gradient_a_little_off, "of_one": None, "n_data": 0}, SpecError, "differences of the energy"),
+        ({"of_one": one_with_its_prior_left_out}, SpecError, "the mean of what of_one says"),
+        (
+            {"energy": saddle, "gradient": of_saddle, "of_one": None, "n_data": 0, "start": [1.0, 0.0]},
+            SpecError,
+            "no minimum",
+        ),
+        ({"start": [0.0]}, ValueError, "start has the shape (1,); allowed is (2,)"),
+        ({"n_data": 0}, ValueError, "n_data is 0; allowed is the number of data"),
+        ({"key": "gaussian"}, ValueError, "two targets are called gaussian"),
+    ],
+)
 def test_what_is_wrong_is_a_sentence_and_registers_nothing(given, error, says):
     before = dict(TARGETS)
-    sound = {"key": "made", "energy": energy, "gradient": gradient, "of_one": of_one, "dim": 2, "params": DATA, "n_data": len(DATA)}  # fmt: skip
+    sound = {
+        "key": "made",
+        "energy": energy,
+        "gradient": gradient,
+        "of_one": of_one,
+        "dim": 2,
+        "params": DATA,
+        "n_data": len(DATA),
+    }
     with pytest.raises(error) as found:
         of_functions(**(sound | given))
     assert says in str(found.value)

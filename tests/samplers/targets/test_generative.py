@@ -31,10 +31,16 @@ ALARM = 1e-5
 
 def test_a_prior_within_bounds():
     """Half of a Cauchy by its inverse, a mixture by choosing, a uniform where nothing is said, an angle in its turn."""
-    found = drawn("t > 0, u, 2 < w < 5, 0 < phi < 6.283185307179586", "cauchy_lpdf(t, 0, 2) + log_mix(0.3, normal_lpdf(u, -3, 1), normal_lpdf(u, 3, 1)) + von_mises_lpdf(phi, 1, 2) + 3")  # fmt: skip
+    found = drawn(
+        "t > 0, u, 2 < w < 5, 0 < phi < 6.283185307179586",
+        "cauchy_lpdf(t, 0, 2) + log_mix(0.3, normal_lpdf(u, -3, 1), normal_lpdf(u, 3, 1)) + von_mises_lpdf(phi, 1, 2) + 3",
+    )
     assert p(found["t"], stats.halfcauchy(0, 2)) > ALARM
     assert p(found["t"], stats.halfcauchy(0, 1)) < ALARM
-    assert abs((found["u"] < 0).mean() - (0.3 * stats.norm(-3).cdf(0) + 0.7 * stats.norm(3).cdf(0))) < 4.5 * (0.21 / 20_000) ** 0.5  # fmt: skip
+    assert (
+        abs((found["u"] < 0).mean() - (0.3 * stats.norm(-3).cdf(0) + 0.7 * stats.norm(3).cdf(0)))
+        < 4.5 * (0.21 / 20_000) ** 0.5
+    )
     assert p(found["w"], stats.uniform(2, 3)) > ALARM
     assert p((found["phi"] - 1 + np.pi) % (2 * np.pi) - np.pi, stats.vonmises(2)) > ALARM
 
@@ -49,7 +55,11 @@ def test_a_bounded_parameter_of_a_drawn_mean_is_the_product():
 
 
 def test_ancestors_come_first_and_rows_have_their_covariates():
-    made = model("e, t > 0", "normal_lpdf(e, 10, t) + exponential_lpdf(t, 2)", "poisson_log_lpmf(z, 0.1*y) + normal_lpdf(y, e*x, 0.5)")  # fmt: skip
+    made = model(
+        "e, t > 0",
+        "normal_lpdf(e, 10, t) + exponential_lpdf(t, 2)",
+        "poisson_log_lpmf(z, 0.1*y) + normal_lpdf(y, e*x, 0.5)",
+    )
     assert made.outcomes == ("y", "z")
     rng = np.random.default_rng(1)
     given = {"e": np.full(4000, 2.0), "t": np.ones(4000)}
@@ -63,7 +73,12 @@ def test_ancestors_come_first_and_rows_have_their_covariates():
 
 def test_coordinates_are_the_inverse_of_bounds_and_their_slopes():
     bounded = declarations("a, s > 1, q < 3, 2 < w < 5", "")
-    values = {"a": np.array([0.3, -2.0]), "s": np.array([1.2, 40.0]), "q": np.array([2.9, -8.0]), "w": np.array([2.1, 4.5])}  # fmt: skip
+    values = {
+        "a": np.array([0.3, -2.0]),
+        "s": np.array([1.2, 40.0]),
+        "q": np.array([2.9, -8.0]),
+        "w": np.array([2.1, 4.5]),
+    }
     theta, h = coordinates(bounded, values), 1e-6
     for k, each in enumerate(bounded):
         back = each.value(name("theta1")).evaluate(theta1=theta[:, k])

@@ -20,12 +20,18 @@ WORST = (
     "beta_lpdf(((sin(beta_lpdf(a0,cos(beta_lpdf(((beta_lpdf(a8,a9,beta_lpdf(a7,a1,exp(a0+a1+a2+a3+a4+a5+a6+a7+a8+a9))))*(y+a1))*(y+a1),a2,a0)),1)))^-1)^.5,a9,a2)",
     "((student_t_lpdf(y,student_t_lpdf(student_t_lpdf(y,(i1_over_i0(student_t_lpdf((a0+a1+a2+a3+a4+a5+a6+a7+a8+a9)^2,1,a0,a2)))*(y+a1),1,a0),1,a9,a5),a3,1))*(y+a1))*(y+a1)",
     f"log_mix(0.5, {NINE}, log_mix(0.5, -({NINE}), {NINE}))",
-)  # fmt: skip
+)
 
 
 def model_of(row: str, bound: str = "0 < {} < 1") -> dict[str, str]:
     names = [f"a{k}" for k in range(10)]
-    return {"table": "doses", "parameters": ", ".join(map(bound.format, names)), "prior": f"normal_lpdf({'+'.join(names)}, 0, 1)", "row": row, "curve": ""}  # fmt: skip
+    return {
+        "table": "doses",
+        "parameters": ", ".join(map(bound.format, names)),
+        "prior": f"normal_lpdf({'+'.join(names)}, 0, 1)",
+        "row": row,
+        "curve": "",
+    }
 
 
 def test_hostile_models_are_refused_in_a_sentence_or_read_soon():

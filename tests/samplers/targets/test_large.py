@@ -49,11 +49,13 @@ def off(target, known):
     ess = target.reference.ess
     for mine, exact in zip(target.columns, known, strict=True):
         x = np.linspace(*exact.axis, 201)
-        worst.append((
-            abs(mine.mean - exact.mean) / np.sqrt(exact.variance / ess),
-            abs(mine.variance / exact.variance - 1) / np.sqrt(2 / ess),
-            np.abs(mine.cdf(x) - exact.cdf(x)).max() / target.uncertainty,
-        ))  # fmt: skip
+        worst.append(
+            (
+                abs(mine.mean - exact.mean) / np.sqrt(exact.variance / ess),
+                abs(mine.variance / exact.variance - 1) / np.sqrt(2 / ess),
+                np.abs(mine.cdf(x) - exact.cdf(x)).max() / target.uncertainty,
+            )
+        )
     return np.max(worst, axis=0)
 
 
@@ -132,7 +134,11 @@ def test_the_expansion_is_the_law_but_for_what_it_says(items, features):
     assert np.abs((means - target._answers.mean) / sd).max() < noise + 0.02
     ratio = np.array([column.variance for column in found]) / sd**2
     assert np.abs(ratio - 1).max() < noise * np.sqrt(2) + 2 * features / items
-    distance = max(np.abs(one.cdf(x) - two.cdf(x)).max() for one, two in zip(found, target.columns, strict=True) for x in [np.linspace(*two.axis, 201)])  # fmt: skip
+    distance = max(
+        np.abs(one.cdf(x) - two.cdf(x)).max()
+        for one, two in zip(found, target.columns, strict=True)
+        for x in [np.linspace(*two.axis, 201)]
+    )
     assert distance < target.uncertainty + 3 * run.uncertainty
     if features == 20:
         # Planted fault: the mode for the mean.
@@ -233,7 +239,14 @@ def test_31_coefficients_are_those_of_another_programs_nuts():
 
     step = {"key": "hmc", "params": {"step_size": 0.05, "n_leapfrog": 15}}
     lane = {"sampler": step, "gradient": {"key": "full"}}
-    spec = {"target": {"key": "logistic_tumours"}, "lanes": [lane], "n_chains": 4, "burn_in": 200, "n_steps": 3000, "seed": 3}  # fmt: skip
+    spec = {
+        "target": {"key": "logistic_tumours"},
+        "lanes": [lane],
+        "n_chains": 4,
+        "burn_in": 200,
+        "n_steps": 3000,
+        "seed": 3,
+    }
     hmc = run(Experiment.from_dict(spec).runs()[0]).draws
 
     for mine in (of_long_run(target), estimates(hmc)):

@@ -27,10 +27,18 @@ KINDS = [(k, k * k % 7, "yes" if k * 5 % 3 else "no") for k in range(12)]
 GOOD = csv(ROWS)
 
 
-@pytest.mark.parametrize("content", [
-    GOOD, csv(ROWS, delimiter=";"), csv(ROWS, delimiter="\t"), csv(ROWS, end="\r\n"), b"\xef\xbb\xbf" + GOOD + b"\n\n",
-    GOOD.replace(b"a,b", b'"a"," b "'),
-], ids=["commas", "semicolons", "tabs", "crlf", "bom", "quotes"])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        GOOD,
+        csv(ROWS, delimiter=";"),
+        csv(ROWS, delimiter="\t"),
+        csv(ROWS, end="\r\n"),
+        b"\xef\xbb\xbf" + GOOD + b"\n\n",
+        GOOD.replace(b"a,b", b'"a"," b "'),
+    ],
+    ids=["commas", "semicolons", "tabs", "crlf", "bom", "quotes"],
+)
 def test_a_table_is_what_the_file_says(content):
     table = keep(TableLinear.read({"mine.csv": content}))
     assert (table.names, table.answer, table.kinds) == (("a", "b"), "y", None)
@@ -145,7 +153,9 @@ def test_a_table_of_another_kind_is_refused():
 
 def quadrature(target, k, x):
     """The CDF of coordinate k of three at x, from U alone on a grid in its own directions."""
-    mean, sd = (np.array([f(column) for column in target.columns]) for f in (lambda c: c.mean, lambda c: np.sqrt(c.variance)))  # fmt: skip
+    mean, sd = (
+        np.array([f(column) for column in target.columns]) for f in (lambda c: c.mean, lambda c: np.sqrt(c.variance))
+    )
     sides = [np.linspace(m - 9 * s, m + 9 * s, 181) for m, s in zip(mean, sd, strict=True)]
     theta = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 3)
     energy = np.empty(len(theta))
@@ -153,7 +163,11 @@ def quadrature(target, k, x):
     density = np.exp(energy.min() - energy).reshape([181] * 3)
     marginal = density.sum(axis=tuple(j for j in range(3) if j != k))
     cdf = np.concatenate([[0.0], np.cumsum((marginal[1:] + marginal[:-1]) / 2)])
-    return np.interp(x, sides[k], cdf / cdf[-1]), density.sum() * np.prod([side[1] - side[0] for side in sides]), energy.min()  # fmt: skip
+    return (
+        np.interp(x, sides[k], cdf / cdf[-1]),
+        density.sum() * np.prod([side[1] - side[0] for side in sides]),
+        energy.min(),
+    )
 
 
 @pytest.mark.slow
@@ -169,7 +183,9 @@ def test_the_law_of_a_linear_regression_is_what_quadrature_finds(prior_sd, stand
         assert np.abs(column.cdf(x) - found).max() < 1e-3
         assert column.mean == pytest.approx(np.interp(0.5, found, x), abs=0.2 * np.sqrt(column.variance))
         # The normalised density against e^{−U}.
-        assert np.exp(target.log_density(target.mode[None])[0]) * mass == pytest.approx(np.exp(lowest - energy_at(target, target.mode)), rel=1e-3)  # fmt: skip
+        assert np.exp(target.log_density(target.mode[None])[0]) * mass == pytest.approx(
+            np.exp(lowest - energy_at(target, target.mode)), rel=1e-3
+        )
     mean, covariance, shape, rate = target._answers
     target.__dict__["_answers"] = mean, covariance, shape, 1.2 * rate
     del target.__dict__["columns"]
@@ -183,7 +199,12 @@ def energy_at(target, theta):
 
 
 def test_the_mode_is_where_the_slope_is_nothing():
-    for target in (TableLinear(), TableLinear(standardise=False, prior_sd=100.0), TableLogistic(), TableLogistic(standardise=False)):  # fmt: skip
+    for target in (
+        TableLinear(),
+        TableLinear(standardise=False, prior_sd=100.0),
+        TableLogistic(),
+        TableLogistic(standardise=False),
+    ):
         near = target.mode + 1e-3 * np.array([np.sqrt(1 / max(target.first_steps.other, 1e-9))])
         assert np.abs(target.gradient_at(target.mode[None])).max() < 1e-3 * np.abs(target.gradient_at(near[None])).max()
 

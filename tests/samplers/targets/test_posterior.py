@@ -29,10 +29,16 @@ LINE = Table(("x",), X[:, None], "y", Y)
 
 def on_line(**values):
     """A line with a known scale, whose posterior is Gaussian."""
-    return TypedPosterior(**{
-        "table": keep(LINE).key, "parameters": "a, b", "prior": "normal_lpdf(a, 0, 2) + normal_lpdf(b, 1, 3)",
-        "row": "normal_lpdf(y, a + b*x, 0.4)", "curve": "a + b*x", **values,
-    })  # fmt: skip
+    return TypedPosterior(
+        **{
+            "table": keep(LINE).key,
+            "parameters": "a, b",
+            "prior": "normal_lpdf(a, 0, 2) + normal_lpdf(b, 1, 3)",
+            "row": "normal_lpdf(y, a + b*x, 0.4)",
+            "curve": "a + b*x",
+            **values,
+        }
+    )
 
 
 def gaussian():
@@ -52,10 +58,11 @@ def distance(target):
         error
         for k, column in enumerate(target.columns)
         for error in (
-            abs(column.mean - mean[k]) / sd[k], abs(column.variance**0.5 / sd[k] - 1),
+            abs(column.mean - mean[k]) / sd[k],
+            abs(column.variance**0.5 / sd[k] - 1),
             np.abs(column.cdf(mean[k] + sd[k] * grid) - special.ndtr(grid)).max(),
         )
-    ]  # fmt: skip
+    ]
     return max(errors)
 
 
@@ -78,7 +85,13 @@ def test_fault_a_prior_of_another_width():
 def test_it_is_the_hand_written_poisson_regression():
     measured, counts = club()
     table = Table(("waist",), measured[:, 1:2], "chins", counts)
-    typed = TypedPosterior(table=keep(table).key, parameters="a, b", prior="normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)", row="poisson_log_lpmf(chins, a + b*waist)", curve="")  # fmt: skip
+    typed = TypedPosterior(
+        table=keep(table).key,
+        parameters="a, b",
+        prior="normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)",
+        row="poisson_log_lpmf(chins, a + b*waist)",
+        curve="",
+    )
     known = PoissonRegression(measure="waist", prior_sd=3.0)
     at = known.sample(1, 20)
     assert np.allclose(typed.gradient_at(at), known.gradient_at(at), rtol=1e-9, atol=1e-8)
@@ -97,13 +110,17 @@ KINDS = {
     "s < 0": ("gamma_lpdf(-s, 3, 2)", None),
     "0 < s < 1": ("beta_lpdf(s, 2, 5)", stats.beta(2, 5)),
     "-1 < s < 3": ("beta_lpdf((s + 1)/4, 2, 5) - log(4)", stats.beta(2, 5, loc=-1, scale=4)),
-}  # fmt: skip
+}
 
 
 def mass(declaration):
     """∫ of the density of the coordinate under the prior alone: 1 where the Jacobian is right."""
     text, _ = KINDS[declaration]
-    target = on_line(parameters=f"a, b, {declaration}", prior=f"normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + {text}", row="normal_lpdf(y, a + b*x + 0*x, 0.4)")  # fmt: skip
+    target = on_line(
+        parameters=f"a, b, {declaration}",
+        prior=f"normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + {text}",
+        row="normal_lpdf(y, a + b*x + 0*x, 0.4)",
+    )
     at_mode = -np.log(2 * np.pi)
 
     def density(theta):
@@ -122,7 +139,11 @@ def value_error(declaration):
         return np.inf
     # Between two bounds the coordinate is the scaled logit, beside one the logarithm of how far it is away.
     value, theta = value[1:4], theta[1:4]
-    inverse = special.logit((value - low) / (high - low)) if np.isfinite(high - low) else np.log(value - low if np.isfinite(low) else high - value)  # fmt: skip
+    inverse = (
+        special.logit((value - low) / (high - low))
+        if np.isfinite(high - low)
+        else np.log(value - low if np.isfinite(low) else high - value)
+    )
     return np.abs(inverse - theta).max()
 
 
@@ -132,7 +153,9 @@ BOUNDS = {"s > 0": (0, np.inf), "s > 2": (2, np.inf), "s < 0": (-np.inf, 0), "0 
 @pytest.mark.parametrize("declaration", [*KINDS, "s"])
 def test_the_energy_is_written_with_a_jacobian_where_there_are_bounds(declaration):
     """Fails where a model without bounds is shown with a term that it has not, or one with them without it."""
-    bare = on_line(parameters=f"a, b, {declaration}", prior="normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + normal_lpdf(s, 0, 1)")  # fmt: skip
+    bare = on_line(
+        parameters=f"a, b, {declaration}", prior="normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + normal_lpdf(s, 0, 1)"
+    )
     assert (r"\lvert J\rvert" in bare.tex) == (declaration != "s")
 
 
@@ -185,14 +208,24 @@ def spread_of_schools():
     weight = np.exp((log - log.max()) / 2) / (1 + np.exp(2 * theta) / 25) * np.exp(theta)
     weight /= weight.sum()
     m, log_t = weight @ (weighted / precision), weight @ theta
-    return m, (weight @ (1 / precision + (weighted / precision - m) ** 2)) ** 0.5, log_t, (weight @ (theta - log_t) ** 2) ** 0.5  # fmt: skip
+    return (
+        m,
+        (weight @ (1 / precision + (weighted / precision - m) ** 2)) ** 0.5,
+        log_t,
+        (weight @ (theta - log_t) ** 2) ** 0.5,
+    )
 
 
 def schools_error(target):
     """The largest error of m and log t, in standard deviations; a run of 10,000 effective draws has one of .01."""
     m, sd_m, log_t, sd_t = spread_of_schools()
     first, second = target.columns[:2]
-    return max(abs(first.mean - m) / sd_m, abs(first.variance**0.5 / sd_m - 1), abs(second.mean - log_t) / sd_t, abs(second.variance**0.5 / sd_t - 1))  # fmt: skip
+    return max(
+        abs(first.mean - m) / sd_m,
+        abs(first.variance**0.5 / sd_m - 1),
+        abs(second.mean - log_t) / sd_t,
+        abs(second.variance**0.5 / sd_t - 1),
+    )
 
 
 def test_without_a_highest_point_there_is_a_run():
@@ -209,7 +242,13 @@ def test_without_a_highest_point_there_is_a_run():
 def test_fault_a_run_of_the_centred_model():
     """It misses the neck, and the card says that it may: no mean stands alone in its prior's first place."""
     preset = PRESETS["schools"]
-    target = TypedPosterior(**{**preset._asdict(), "table": "schools", "prior": re.sub(r"normal_lpdf\((e\d), m", r"normal_lpdf(\1 - m, 0", preset.prior)})  # fmt: skip
+    target = TypedPosterior(
+        **{
+            **preset._asdict(),
+            "table": "schools",
+            "prior": re.sub(r"normal_lpdf\((e\d), m", r"normal_lpdf(\1 - m, 0", preset.prior),
+        }
+    )
     assert not target.hierarchy and "Caution" in target.facts()
     assert schools_error(target) > 0.05
 
@@ -235,8 +274,18 @@ def test_the_hierarchy_is_that_of_the_prior():
 def test_every_preset_is_a_model(name):
     target = TypedPosterior(**PRESETS[name]._replace(table=name)._asdict())
     assert np.isfinite(target.gradient_at(target.start()[None])).all()
-    link = Experiment.from_dict({"target": {"key": "posterior", "params": {"table": name, **{k: v for k, v in PRESETS[name]._asdict().items() if k != "table"}}}, "lanes": [{"sampler": "sgld"}]})  # fmt: skip
-    again, messages = Experiment.from_query(link.to_query(), Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]}))  # fmt: skip
+    link = Experiment.from_dict(
+        {
+            "target": {
+                "key": "posterior",
+                "params": {"table": name, **{k: v for k, v in PRESETS[name]._asdict().items() if k != "table"}},
+            },
+            "lanes": [{"sampler": "sgld"}],
+        }
+    )
+    again, messages = Experiment.from_query(
+        link.to_query(), Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
+    )
     assert messages == [] and again.target == link.target
 
 
@@ -320,7 +369,9 @@ def test_a_quadrature_looks_at_no_more_energies_than_are_counted_before(key, mon
     """In 1, 2 and 3 coordinates, with all of the moves that its box may take; two of three are done by the presets."""
     target = TypedPosterior(**{**PRESETS[key]._asdict(), "table": key})
     looks, energies = [], TypedPosterior._energies
-    monkeypatch.setattr(TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1])  # fmt: skip
+    monkeypatch.setattr(
+        TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1]
+    )
     assert target.grid is not None
     bases, moves = target._bases(), sum(n == boxed._LINE**target.dim for n in looks)
     most = len(bases) * boxed._MOVES
@@ -365,7 +416,9 @@ def test_draws_of_coarse_cells_follow_the_density(side, most, rejects, monkeypat
 
     # Exceeded by chance once in 500 choices of the seed, by independent draws of two coordinates.
     bound = stats.kstwo.isf(0.001, boxed.MAX_DRAWS)
-    monkeypatch.setattr(TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1])  # fmt: skip
+    monkeypatch.setattr(
+        TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1]
+    )
     assert distance() < bound
     # The first are the cells' middles.
     assert (sum(looks[1:]) < most) == rejects
@@ -396,7 +449,12 @@ def test_the_tries_of_a_short_run_are_counted(monkeypatch):
 
 def on_an_interval():
     """Four parameters between −1 and 1, each with the variance .2: beyond, the density has no value."""
-    return on_line(parameters="a, b, c, d", prior="log(1 - a^2) + log(1 - b^2) + log(1 - c^2) + log(1 - d^2)", row="0.00001*y*a", curve="")  # fmt: skip
+    return on_line(
+        parameters="a, b, c, d",
+        prior="log(1 - a^2) + log(1 - b^2) + log(1 - c^2) + log(1 - d^2)",
+        row="0.00001*y*a",
+        curve="",
+    )
 
 
 def test_a_long_run_begins_where_the_density_is():
@@ -411,15 +469,30 @@ def test_fault_a_long_run_that_stands_where_no_density_is_ends(monkeypatch):
 
 
 TITLES = {
-    "theta1": "x_theta1", "exp": "x_exp", "pi": "x_pi", "normal_lpdf": "x_normal_lpdf", "theta": "theta",
-    "sepal length (cm)": "sepal_length_cm", "y": "y", "2nd": "x_2nd", "größe": "gr_e", "a_b": "a_b", "…": "x_", "_a_": "a", "(a)": "a",
-}  # fmt: skip
+    "theta1": "x_theta1",
+    "exp": "x_exp",
+    "pi": "x_pi",
+    "normal_lpdf": "x_normal_lpdf",
+    "theta": "theta",
+    "sepal length (cm)": "sepal_length_cm",
+    "y": "y",
+    "2nd": "x_2nd",
+    "größe": "gr_e",
+    "a_b": "a_b",
+    "…": "x_",
+    "_a_": "a",
+    "(a)": "a",
+}
 
 
 def named(of):
     """Whether every title goes by its name, and every name can be typed and is that column."""
     values = {title: float(k) for k, title in enumerate(TITLES)}
-    return all(of(title) == called and parse(of(title), (of(title),), "row").evaluate(**{of(title): values[title]}) == values[title] for title, called in TITLES.items())  # fmt: skip
+    return all(
+        of(title) == called
+        and parse(of(title), (of(title),), "row").evaluate(**{of(title): values[title]}) == values[title]
+        for title, called in TITLES.items()
+    )
 
 
 def test_columns_go_by_names_that_can_be_typed():
@@ -478,15 +551,22 @@ def test_a_table_brings_its_model_and_a_file_keeps_what_fits():
     with pytest.raises(SpecError, match="neither the prior nor the row"):
         state.set_target_params({"parameters": "a, b, c, s > 0"})
     assert state.experiment == before
-    state.set_target_params({
-        "parameters": "a, b, c, s > 0",
-        "prior": "normal_lpdf(a, 0, 9) + normal_lpdf(b, 0, 9) + normal_lpdf(c, 0, 9) + exponential_lpdf(s, 1)",
-        "row": "normal_lpdf(weight, a + b*how_long + c*how_long^2, s)",
-    })  # fmt: skip
+    state.set_target_params(
+        {
+            "parameters": "a, b, c, s > 0",
+            "prior": "normal_lpdf(a, 0, 9) + normal_lpdf(b, 0, 9) + normal_lpdf(c, 0, 9) + exponential_lpdf(s, 1)",
+            "row": "normal_lpdf(weight, a + b*how_long + c*how_long^2, s)",
+        }
+    )
     assert state.experiment.make_target().dim == 4
 
 
-LOGITS = {"parameters": "a, 0 < p < 1", "prior": "normal_lpdf(a, 0, 3) + beta_lpdf(p, 0.1, 0.1)", "row": "normal_lpdf(y, a + 0*x, 1)", "curve": ""}  # fmt: skip
+LOGITS = {
+    "parameters": "a, 0 < p < 1",
+    "prior": "normal_lpdf(a, 0, 3) + beta_lpdf(p, 0.1, 0.1)",
+    "row": "normal_lpdf(y, a + 0*x, 1)",
+    "curve": "",
+}
 
 
 def logit_error(target):
@@ -514,7 +594,12 @@ def test_fault_one_end_of_a_probability_by_subtraction(monkeypatch):
 
 
 GROUPS = Table(("g",), (np.arange(12) % 3 == 0).astype(float)[:, None], "y", Y)
-PARTS = {"parameters": "a, b", "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)", "row": "log_mix(g, normal_lpdf(y, a, 1), normal_lpdf(y, b, 1))", "curve": ""}  # fmt: skip
+PARTS = {
+    "parameters": "a, b",
+    "prior": "normal_lpdf(a, 0, 3) + normal_lpdf(b, 0, 3)",
+    "row": "log_mix(g, normal_lpdf(y, a, 1), normal_lpdf(y, b, 1))",
+    "curve": "",
+}
 
 
 def test_a_mixture_whose_part_is_known_is_two_models():
@@ -532,7 +617,11 @@ def test_fault_a_mixture_from_its_first_part(monkeypatch):
 
 
 # 1 − tanh² is 0 from |b| = 19.1 on, though its logarithm is about −2|b|.
-UNBOUNDED = {"prior": "normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 10) - 0.01*log(1 - tanh(b)^2)", "row": "normal_lpdf(y, a + 0*x, 0.4)", "curve": ""}  # fmt: skip
+UNBOUNDED = {
+    "prior": "normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 10) - 0.01*log(1 - tanh(b)^2)",
+    "row": "normal_lpdf(y, a + 0*x, 0.4)",
+    "curve": "",
+}
 
 
 def run_at_a_pole():

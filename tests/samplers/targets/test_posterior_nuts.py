@@ -19,7 +19,11 @@ def logistic():
 
     def log_density(theta):
         logit = theta[0] + theta[1] * dose
-        return (killed * logit - exposed * jnp.logaddexp(0.0, logit)).sum() - (theta[0] / 5) ** 2 / 2 - (theta[1] / 50) ** 2 / 2  # fmt: skip
+        return (
+            (killed * logit - exposed * jnp.logaddexp(0.0, logit)).sum()
+            - (theta[0] / 5) ** 2 / 2
+            - (theta[1] / 50) ** 2 / 2
+        )
 
     return nuts(log_density, 2)
 

@@ -31,9 +31,12 @@ def line(items):
     table = keep(Table(("x",), x[:, None], "y", (rng.random(items) < 0.3 + 0.4 * (x > 0)).astype(float)))
     HELD.append(table)
     return TypedPosterior(
-        table=table.key, parameters="a, b", prior="normal_lpdf(a, 0, 2) + cauchy_lpdf(b, 0, 1)",
-        row="bernoulli_logit_lpmf(y, a + b*x)", curve="",
-    )  # fmt: skip
+        table=table.key,
+        parameters="a, b",
+        prior="normal_lpdf(a, 0, 2) + cauchy_lpdf(b, 0, 1)",
+        row="bernoulli_logit_lpmf(y, a + b*x)",
+        curve="",
+    )
 
 
 @cache
@@ -86,11 +89,17 @@ def test_every_preset_to_the_bit(name):
 FIRST = "%c = phi i64 [ 0, %entry ], [ %next, %chain ]"
 FAULTS = {
     "the first row left out": lambda text: text.replace("phi i64 [ 0, %entry ]", "phi i64 [ 1, %entry ]"),
-    "the last row left out": lambda text: text.replace("icmp slt i64 %next, %chains", "icmp slt i64 %next, %last").replace("entry:", "entry:\n  %last = sub i64 %chains, 1"),
-    "fewer than four left out": lambda text: text.replace("icmp slt i64 %next, %chains", "icmp slt i64 %next, %last").replace("entry:", "entry:\n  %last = and i64 %chains, -4"),
-    "the lane beside it": lambda text: text.replace(FIRST, FIRST + "\n  %d = xor i64 %c, 1").replace("%rows, i64 %c,", "%rows, i64 %d,"),
+    "the last row left out": lambda text: text.replace(
+        "icmp slt i64 %next, %chains", "icmp slt i64 %next, %last"
+    ).replace("entry:", "entry:\n  %last = sub i64 %chains, 1"),
+    "fewer than four left out": lambda text: text.replace(
+        "icmp slt i64 %next, %chains", "icmp slt i64 %next, %last"
+    ).replace("entry:", "entry:\n  %last = and i64 %chains, -4"),
+    "the lane beside it": lambda text: text.replace(FIRST, FIRST + "\n  %d = xor i64 %c, 1").replace(
+        "%rows, i64 %c,", "%rows, i64 %d,"
+    ),
     "another operation": lambda text: text.replace("fadd double", "fsub double"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -115,7 +124,17 @@ RUNS = [
 def test_a_run_goes_over_to_native_code_and_its_draws_stay(sampler, params, estimator, gradient_params, monkeypatch):
     """Fails where a draw depends on which tier ran. Planted fault: native code of a model with another prior."""
     given = PRESETS["counts"]._replace(table="counts")._asdict()
-    spec = RunSpec.of("posterior", sampler, estimator, target_params=given, sampler_params=params, gradient_params=gradient_params, n_chains=3, n_steps=60, seed=4)  # fmt: skip
+    spec = RunSpec.of(
+        "posterior",
+        sampler,
+        estimator,
+        target_params=given,
+        sampler_params=params,
+        gradient_params=gradient_params,
+        n_chains=3,
+        n_steps=60,
+        seed=4,
+    )
     monkeypatch.setattr(compiler, "HOT", np.inf)
     slow = Run(spec, keep_draws=True)
     slow.advance(60)

@@ -28,12 +28,23 @@ KNOWN = {
     "von_mises_lpdf": lambda y, mu, kappa: stats.vonmises.logpdf(y, kappa, mu),
     "log_sum_exp": np.logaddexp,
     "log_mix": lambda share, a, b: np.logaddexp(math.log(share) + a, math.log1p(-share) + b),
-    "negative_infinity": lambda: -math.inf, "square": lambda x: x * x, "log1p": np.log1p, "expm1": np.expm1, "digamma": special.digamma,
+    "negative_infinity": lambda: -math.inf,
+    "square": lambda x: x * x,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "digamma": special.digamma,
     "log1m_exp": lambda x: math.log(-math.expm1(x)),
-    "log1p_exp": lambda x: np.logaddexp(0.0, x), "inv_logit": special.expit, "lgamma": special.gammaln, "pi": lambda: math.pi,
+    "log1p_exp": lambda x: np.logaddexp(0.0, x),
+    "inv_logit": special.expit,
+    "lgamma": special.gammaln,
+    "pi": lambda: math.pi,
     "log_modified_bessel_first_kind": lambda order, x: math.log(special.iv(order, x)),
-    **{name: getattr(math, name) for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "atan")}, "abs": abs,
-}  # fmt: skip
+    **{
+        name: getattr(math, name)
+        for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "atan")
+    },
+    "abs": abs,
+}
 """What the programs here may call, by Stan's names."""
 
 
@@ -110,7 +121,10 @@ def off(target, program):
     errors = []
     for theta in 0.3 * rng.standard_normal((2, target.dim)):
         given = dict(zip(target.labels, theta, strict=True))
-        jacobian = sum(float(each.log_jacobian(coordinate(label)).evaluate(**given)) for each, label in zip(target.bounded, target.labels, strict=True))  # fmt: skip
+        jacobian = sum(
+            float(each.log_jacobian(coordinate(label)).evaluate(**given))
+            for each, label in zip(target.bounded, target.labels, strict=True)
+        )
         mine = float(target.log_prior.evaluate(**given)) - jacobian + target.log_likelihood(theta).sum()
         errors.append(abs(values(target, program, theta) / mine - 1))
     return max(errors)
@@ -154,7 +168,13 @@ def test_a_program_of_all_that_may_be_typed(what):
 def test_faults_in_a_program_are_seen():
     target = preset("change_point")
     program = target.stan()
-    for wrong in (program.replace("0.0, 2.0", "0.0, 3.0", 1), program.replace("<lower=0.0, upper=111.0>", "<lower=0.0>"), program.replace("(y[n] |", "(y[n],"), program.replace("array[N] int", "vector[N]"), program.replace("2.0", "2", 1)):  # fmt: skip
+    for wrong in (
+        program.replace("0.0, 2.0", "0.0, 3.0", 1),
+        program.replace("<lower=0.0, upper=111.0>", "<lower=0.0>"),
+        program.replace("(y[n] |", "(y[n],"),
+        program.replace("array[N] int", "vector[N]"),
+        program.replace("2.0", "2", 1),
+    ):
         assert wrong != program
         try:
             assert off(target, wrong) < 1e-9
@@ -168,7 +188,10 @@ def test_faults_in_a_program_are_seen():
 
 def of_run(n_steps=250, n_chains=2):
     model = PRESETS["counts"]._replace(table="counts")._asdict()
-    spec = {"target": {"key": "posterior", "params": model}, "lanes": [{"sampler": {"key": "sgld", "params": {"step_size": 1e-3}}}]}  # fmt: skip
+    spec = {
+        "target": {"key": "posterior", "params": model},
+        "lanes": [{"sampler": {"key": "sgld", "params": {"step_size": 1e-3}}}],
+    }
     return run(
         Experiment.from_dict({**spec, "n_steps": n_steps, "n_chains": n_chains, "burn_in": 50, "seed": 2}).runs()[0]
     )
@@ -192,7 +215,11 @@ def test_a_file_of_draws_has_the_rows(tmp_path, monkeypatch):
         best = made.target.log_likelihood(made.target.mode).sum()
         assert best - 8 < known.elpd < best
     # Planted fault: the rows of other draws.
-    monkeypatch.setattr(TypedPosterior, "log_likelihood", lambda self, theta, right=TypedPosterior.log_likelihood: right(self, theta[:, ::-1]))  # fmt: skip
+    monkeypatch.setattr(
+        TypedPosterior,
+        "log_likelihood",
+        lambda self, theta, right=TypedPosterior.log_likelihood: right(self, theta[:, ::-1]),
+    )
     assert row_error(made.to_arviz(), made) > 0.01
 
 
@@ -201,6 +228,9 @@ def test_too_many_rows_are_left_out_and_said(monkeypatch):
     monkeypatch.setattr(trace, "MAX_LOG_LIKELIHOOD", 599)
     tree = made.to_arviz()
     assert "log_likelihood" not in tree.children
-    assert tree.attrs["log_likelihood"] == "left out: of 60 rows for every draw it has 600 numbers; allowed are 599, so thin the run"  # fmt: skip
+    assert (
+        tree.attrs["log_likelihood"]
+        == "left out: of 60 rows for every draw it has 600 numbers; allowed are 599, so thin the run"
+    )
     monkeypatch.setattr(trace, "MAX_LOG_LIKELIHOOD", 600)
     assert made.to_arviz()["log_likelihood"]["row"].shape == (2, 5, 60)

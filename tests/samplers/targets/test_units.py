@@ -35,7 +35,19 @@ def line(scale=1.0, shift=0.0, wide=1.0, coordinates=STANDARDISED, **values):
     x = np.linspace(-1, 2, 40)
     y = wide * (1 + 2 * x + 0.5 * rng.standard_normal(40))
     x = scale * x + shift
-    return x, y, {"table": table(x, y), "parameters": "a, b, s > 0", "prior": "0", "row": "normal_lpdf(y, a + b*x, s)", "curve": "", "coordinates": coordinates, **values}  # fmt: skip
+    return (
+        x,
+        y,
+        {
+            "table": table(x, y),
+            "parameters": "a, b, s > 0",
+            "prior": "0",
+            "row": "normal_lpdf(y, a + b*x, s)",
+            "curve": "",
+            "coordinates": coordinates,
+            **values,
+        },
+    )
 
 
 def closed(x, y):
@@ -53,8 +65,14 @@ def logistic(scale=1.0, shift=0.0, **values):
     rng = np.random.default_rng(5)
     far, arsenic = rng.gamma(2.0, 25.0, 200), rng.gamma(3.0, 0.5, 200)
     y = (rng.random(200) < 1 / (1 + np.exp(-(0.2 - 0.02 * far + 0.6 * arsenic)))).astype(float)
-    return {"table": table(np.column_stack([scale * far + shift, arsenic]), y, ("far", "arsenic")), "parameters": "a, b, c",
-            "prior": "0", "row": "bernoulli_logit_lpmf(y, a + b*far + c*arsenic)", "curve": "", **values}  # fmt: skip
+    return {
+        "table": table(np.column_stack([scale * far + shift, arsenic]), y, ("far", "arsenic")),
+        "parameters": "a, b, c",
+        "prior": "0",
+        "row": "bernoulli_logit_lpmf(y, a + b*far + c*arsenic)",
+        "curve": "",
+        **values,
+    }
 
 
 def counts(scale=1.0, shift=1960.0, **values):
@@ -62,12 +80,29 @@ def counts(scale=1.0, shift=1960.0, **values):
     rng = np.random.default_rng(6)
     year = np.arange(40.0)
     y = rng.poisson(np.exp(2.0 + 0.03 * year)).astype(float)
-    return {"table": table(scale * year + shift, y), "parameters": "a, b", "prior": "0", "row": "poisson_log_lpmf(y, a + b*x)", "curve": "", **values}  # fmt: skip
+    return {
+        "table": table(scale * year + shift, y),
+        "parameters": "a, b",
+        "prior": "0",
+        "row": "poisson_log_lpmf(y, a + b*x)",
+        "curve": "",
+        **values,
+    }
 
 
 def drawn(params, sampler, n_steps, burn_in=400, gradient="", **settings):
     """Draws of the parameters (parameters, chains, draws), and the trace, at the sampler's defaults."""
-    spec = RunSpec.of("posterior", sampler, gradient, target_params=params, n_chains=4, n_steps=n_steps, burn_in=burn_in, seed=2, **settings)  # fmt: skip
+    spec = RunSpec.of(
+        "posterior",
+        sampler,
+        gradient,
+        target_params=params,
+        n_chains=4,
+        n_steps=n_steps,
+        burn_in=burn_in,
+        seed=2,
+        **settings,
+    )
     trace = run(spec)
     assert trace.divergence is None
     return np.array(spec.make_target().constrained(trace.draws)), trace
@@ -144,7 +179,16 @@ def reference(name):
         pytest.skip("posteriordb.json is no part of the project")
     data = json.loads(REFERENCE.read_text())[name]
     ((answer, y),) = data["outcome"].items()
-    HELD.append(keep(Table(tuple(data["columns"]), np.column_stack(list(data["columns"].values())), answer, np.array(y, dtype=float))))  # fmt: skip
+    HELD.append(
+        keep(
+            Table(
+                tuple(data["columns"]),
+                np.column_stack(list(data["columns"].values())),
+                answer,
+                np.array(y, dtype=float),
+            )
+        )
+    )
     params = {"table": HELD[-1].key, **{field: data[field] for field in ("parameters", "prior", "row")}, "curve": ""}
     return params, np.array([[each["mean"], each["sd"], each["mcse_of_mean"]] for each in data["reference"].values()])
 
@@ -199,11 +243,23 @@ def test_an_improper_posterior_is_refused_with_its_direction(what):
 
 
 PROPER = {
-    "heavy tails": {"parameters": "a, b", "prior": "cauchy_lpdf(a, 0, 1) + cauchy_lpdf(b, 0, 1)", "row": "student_t_lpdf(y, 1, a + b*x, 1)"},
+    "heavy tails": {
+        "parameters": "a, b",
+        "prior": "cauchy_lpdf(a, 0, 1) + cauchy_lpdf(b, 0, 1)",
+        "row": "student_t_lpdf(y, 1, a + b*x, 1)",
+    },
     "bounded support": {"parameters": "a, b", "prior": "log(1 - a^2) + log(1 - b^2)", "row": "0.00001*y*a"},
-    "two modes": {"parameters": "a, b", "prior": "log_mix(0.5, normal_lpdf(a, -30, 1), normal_lpdf(a, 30, 1)) + normal_lpdf(b, 0, 1)", "row": "0.00001*y*b"},
-    "a wide prior alone": {"parameters": "a, b", "prior": "normal_lpdf(a, 0, 1000000) + normal_lpdf(b, 0, 0.000001)", "row": "0.0000000001*y*a"},
-}  # fmt: skip
+    "two modes": {
+        "parameters": "a, b",
+        "prior": "log_mix(0.5, normal_lpdf(a, -30, 1), normal_lpdf(a, 30, 1)) + normal_lpdf(b, 0, 1)",
+        "row": "0.00001*y*b",
+    },
+    "a wide prior alone": {
+        "parameters": "a, b",
+        "prior": "normal_lpdf(a, 0, 1000000) + normal_lpdf(b, 0, 0.000001)",
+        "row": "0.0000000001*y*a",
+    },
+}
 
 
 @pytest.mark.parametrize("what", PROPER)
@@ -248,7 +304,16 @@ def test_the_energy_that_samplers_see_is_that_of_theta():
 
 def test_a_start_and_a_velocity_are_those_of_theta():
     params = line()[2]
-    spec = RunSpec.of("posterior", "sghmc", target_params=params, start=(1.1, 1.9, -0.6), momentum=(0.1, 0.2, 0.3), sampler_params={"step_size": 1e-5}, n_chains=2, n_steps=1)  # fmt: skip
+    spec = RunSpec.of(
+        "posterior",
+        "sghmc",
+        target_params=params,
+        start=(1.1, 1.9, -0.6),
+        momentum=(0.1, 0.2, 0.3),
+        sampler_params={"step_size": 1e-5},
+        n_chains=2,
+        n_steps=1,
+    )
     from sgmcmc_lab.samplers import Run
 
     made = Run(spec)

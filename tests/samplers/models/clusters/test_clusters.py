@@ -207,7 +207,12 @@ def test_a_drawn_cluster_is_bartletts():
     determinant = np.log((draws[:, 0] * draws[:, 2]) ** 2)
     other = np.linalg.slogdet(stats.wishart(nu, np.linalg.inv(spread)).rvs(4000, random_state=rng))[1]
     assert stats.ks_2samp(determinant, other).pvalue > 1e-4
-    assert stats.ks_2samp(determinant, np.linalg.slogdet(stats.wishart(nu - 1, np.linalg.inv(spread)).rvs(4000, random_state=rng))[1]).pvalue < 1e-4  # fmt: skip
+    assert (
+        stats.ks_2samp(
+            determinant, np.linalg.slogdet(stats.wishart(nu - 1, np.linalg.inv(spread)).rvs(4000, random_state=rng))[1]
+        ).pvalue
+        < 1e-4
+    )
 
 
 def test_a_run_with_too_many_sticks_ends_in_a_sentence(monkeypatch):
@@ -266,9 +271,15 @@ BAD = {
     "hardly moving": (csv("x,y", *(f"{i},{1000000 - i * 1e-5}" for i in range(12))), ["same number", "'y'"]),
     "many columns": (csv(",".join(f"c{i}" for i in range(1000))), ["1,000 columns", "2 to 99", "known groups"]),
     "many": (csv("x,y", *["1,2"] * (MAX_POINTS + 1)), ["20,000 rows"]),
-    "many groups": (csv("x,y,k", *(f"{i},{i * i % 7},id{i}" for i in range(101))), ["101 different values", "'k'", "at most 100"]),
-    "a digit mistyped": (csv("x,y,z", *(f"{i},{i * i % 7},{i}" for i in range(12)), "1,2,1O"), ["line 14", "'1O'", "'z'"]),
-}  # fmt: skip
+    "many groups": (
+        csv("x,y,k", *(f"{i},{i * i % 7},id{i}" for i in range(101))),
+        ["101 different values", "'k'", "at most 100"],
+    ),
+    "a digit mistyped": (
+        csv("x,y,z", *(f"{i},{i * i % 7},{i}" for i in range(12)), "1,2,1O"),
+        ["line 14", "'1O'", "'z'"],
+    ),
+}
 
 
 @pytest.mark.parametrize(("content", "said"), BAD.values(), ids=BAD)

@@ -108,7 +108,11 @@ def exact_elbo(model, a, b, sign=-1.0):
     weight = np.exp(a * log_y - np.exp(log_y) - special.gammaln(a)) * (log_y[1] - log_y[0])
     w = np.exp(log_y) / b
     variance = w**2 + 0.4
-    log_p = sign * model.n_data * np.log(variance) / 2 - model.scatter[0, 0] / variance / 2 - model.n_data * np.log(2 * np.pi) / 2  # fmt: skip
+    log_p = (
+        sign * model.n_data * np.log(variance) / 2
+        - model.scatter[0, 0] / variance / 2
+        - model.n_data * np.log(2 * np.pi) / 2
+    )
     return float((weight * (log_p + stats.gamma.logpdf(w, 0.1) - stats.gamma.logpdf(w, a, scale=1 / b))).sum())
 
 
@@ -379,7 +383,9 @@ def test_the_covariance_of_sparse_pca_is_that_of_what_it_fits():
     best = model.score((w @ w.T + 0.25 * np.eye(12)) / unit)
     found = baselines.sparse_pca_covariance(model)
     assert abs(model.score(found) - best) < 0.2
-    assert best - model.score(baselines.sparse_pca_covariance(Factors(rows, data="uploaded", rows=400, n_factors=1))) > 0.5  # fmt: skip
+    assert (
+        best - model.score(baselines.sparse_pca_covariance(Factors(rows, data="uploaded", rows=400, n_factors=1))) > 0.5
+    )
 
 
 def test_the_comparison_refuses_what_is_not_allowed(capsys, tmp_path):

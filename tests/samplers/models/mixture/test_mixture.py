@@ -86,7 +86,9 @@ def enumerated(model):
         (row,) = one * statistics(z[None], np.zeros(1), np.zeros((1, 2)))
         row[4] = share
         for j, document in enumerate(held):
-            known = sum(size * np.exp(evidence(c + document, a) - evidence(c, a)) for size, c in zip(sizes, groups, strict=True))  # fmt: skip
+            known = sum(
+                size * np.exp(evidence(c + document, a) - evidence(c, a)) for size, c in zip(sizes, groups, strict=True)
+            )
             row[5 + j] = old * known + new * np.exp(evidence(document, a))
         whole, total = whole + p * row, total + p * one
     return whole / total
@@ -285,7 +287,9 @@ def test_the_comparison_makes_its_tables(monkeypatch, tmp_path, capsys):
     rng = np.random.default_rng(1)
     pages = "".join(f'A,{k},1,"page {k}","/{k}"\n' for k in range(12))
     for name, n in (("w.data", 150), ("w.test", 40)):
-        visits = (f'C,"{i}",{i}\n' + "".join(f"V,{6 * (i % 2) + k},1\n" for k in rng.choice(6, 3, False)) for i in range(n))  # fmt: skip
+        visits = (
+            f'C,"{i}",{i}\n' + "".join(f"V,{6 * (i % 2) + k},1\n" for k in rng.choice(6, 3, False)) for i in range(n)
+        )
         (tmp_path / name).write_text(pages + "".join(visits), encoding="utf-8")
     scir, two = {"batch_size": 50, "step_size": 0.1}, [{"batch_size": 50, "step_size": h} for h in (0.01, 0.1)]
     few = [papers.Case("mixture_scir", 0.5, [scir], ", one"), papers.Case("mixture_sgrld", 0.01, two)]
@@ -297,7 +301,9 @@ def test_the_comparison_makes_its_tables(monkeypatch, tmp_path, capsys):
     assert "190 documents, of which 40 are held out; 12 words" in said
     assert all(case.title in said for case in few) and "EM, K = 2" in said
     assert len([line for line in said.split("\n") if line.startswith(("SCIR  ", "SGRLD  "))]) == 4
-    (row,) = papers.compare(read({name: (tmp_path / name).read_bytes() for name in ("w.data", "w.test")}), [1, 2], 6, of=few[:1])  # fmt: skip
+    (row,) = papers.compare(
+        read({name: (tmp_path / name).read_bytes() for name in ("w.data", "w.test")}), [1, 2], 6, of=few[:1]
+    )
     assert row.scores.shape == (2, 3) and np.isfinite(row.scores).all()
     assert f"{row.scores[:, -1].mean():.3f}" in said
     assert row.scores[0, -1] != row.scores[1, -1]

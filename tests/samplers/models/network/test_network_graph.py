@@ -14,8 +14,11 @@ from sgmcmc_lab.samplers.models.network.model import hold_out
 from sgmcmc_lab.samplers.parameters import SpecError
 
 SIZES = {
-    "karate": (34, 78, 2), "les_miserables": (77, 254, 11), "davis": (32, 89, 2), "florentine": (15, 20, None),
-}  # fmt: skip
+    "karate": (34, 78, 2),
+    "les_miserables": (77, 254, 11),
+    "davis": (32, 89, 2),
+    "florentine": (15, 20, None),
+}
 
 
 @pytest.mark.parametrize("key", BUILT_IN)
@@ -171,8 +174,12 @@ BAD_GRAPHML = [
     (f"<graph edgedefault='undirected'>{NODES}\n<hyperedge/></graph>", 4, "edges between two nodes"),
     ("<graph edgedefault='undirected'>\n<node id='a'><graph/></node></graph>", 4, "one graph, and this is another"),
     ("<desc>" * 30 + "</desc>" * 30, 3, "20 deep"),
-    ("<graph edgedefault='undirected'>\n" + "".join(f"<node id='{i}'/>\n" for i in range(5001)) + "</graph>", 5004, "5,000 nodes"),
-]  # fmt: skip
+    (
+        "<graph edgedefault='undirected'>\n" + "".join(f"<node id='{i}'/>\n" for i in range(5001)) + "</graph>",
+        5004,
+        "5,000 nodes",
+    ),
+]
 
 
 @pytest.mark.parametrize(("body", "line", "message"), BAD_GRAPHML)

@@ -61,9 +61,19 @@ def statistics_of(x):
     w, r = x[: N * K].reshape(N, K), x[N * K : N * K + K]
     rest = x[N * K + K :]
     return [
-        w[0, 0], w[2, 1], r[0], rest[0], rest[1], rest[N + 1], rest[2 * N], rest[2 * N + 1],
-        (r * w[0] * w[1]).sum(), (r * w[1] * w[2]).sum(), r.sum(), w.sum(),
-    ]  # fmt: skip
+        w[0, 0],
+        w[2, 1],
+        r[0],
+        rest[0],
+        rest[1],
+        rest[N + 1],
+        rest[2 * N],
+        rest[2 * N + 1],
+        (r * w[0] * w[1]).sum(),
+        (r * w[1] * w[2]).sum(),
+        r.sum(),
+        w.sum(),
+    ]
 
 
 def gibbs_step(model, x, rng, fault):

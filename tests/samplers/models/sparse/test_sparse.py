@@ -255,7 +255,11 @@ def test_the_trials_are_the_papers_and_the_choice_stays():
 def test_draws_of_one_size_are_never_counted_for_the_next(monkeypatch):
     """A step that a trial ends in has more sweeps of the old size."""
     seen = []
-    monkeypatch.setattr(minibatch_gibbs.Adaptation, "record", lambda self, value, at: seen.append((self.size, value)) or self.taus.append(1.0))  # fmt: skip
+    monkeypatch.setattr(
+        minibatch_gibbs.Adaptation,
+        "record",
+        lambda self, value, at: seen.append((self.size, value)) or self.taus.append(1.0),
+    )
     model = small("probit", n=64, d=4)
     chosen = METHODS["sparse_minibatch"](cost_ratio=1.0)
     chain = ModelChain(model, chosen, Generator(SFC64(1)))
@@ -305,7 +309,10 @@ def test_paths_have_scikit_learns_lasso_beside_them():
     weak, strong = paths.path(model, (0.1, 100.0), sweeps=4000)
     for point in (weak, strong):
         alpha = point.shrinkage * point.sd / len(model.x)
-        right, wrong = (Lasso(alpha=a, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(model.x, model.y).coef_ for a in (alpha, 2 * alpha))  # fmt: skip
+        right, wrong = (
+            Lasso(alpha=a, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(model.x, model.y).coef_
+            for a in (alpha, 2 * alpha)
+        )
         np.testing.assert_allclose(point.lasso, right, atol=1e-6)
         assert np.abs(point.lasso - wrong).max() > 1e-5
     least = np.linalg.lstsq(model.x, model.y, rcond=None)[0]

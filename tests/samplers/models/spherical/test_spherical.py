@@ -65,8 +65,18 @@ def leading(order, x):
 
 @pytest.mark.parametrize(
     ("order", "x"),
-    [(0.0, 3.0), (0.5, 0.3), (29.0, 1e-12), (30.5, 1e-9), (50.0, 1e-5), (400.0, 2.0), (499.0, 3000.0), (2499.0, 10.0), (2499.0, 3e4)],
-)  # fmt: skip
+    [
+        (0.0, 3.0),
+        (0.5, 0.3),
+        (29.0, 1e-12),
+        (30.5, 1e-9),
+        (50.0, 1e-5),
+        (400.0, 2.0),
+        (499.0, 3000.0),
+        (2499.0, 10.0),
+        (2499.0, 3e4),
+    ],
+)
 def test_log_bessel(order, x):
     """Against the series, for words up to 5000. Faults: no corrections of the expansion; SciPy's own, which is 0."""
     exact = by_series(order, x)
@@ -458,7 +468,10 @@ def test_the_comparison_makes_its_table(monkeypatch, tmp_path, capsys):
     """
     lines = "".join(f"w{'abcdef'[k % 6]} w{'abcdef'[k % 4]} wx w{'pqr'[k % 3]}\tlabel\n" for k in range(40))
     (tmp_path / "texts.tsv").write_text(lines, encoding="utf-8")
-    few = (compare.Case("sampler", "spherical_sggmc", [{"step_size": 0.1}, {"step_size": 0.2}], 1), compare.Case("point", "spherical_vi", [{"step_size": 0.5}], 2))  # fmt: skip
+    few = (
+        compare.Case("sampler", "spherical_sggmc", [{"step_size": 0.1}, {"step_size": 0.2}], 1),
+        compare.Case("point", "spherical_vi", [{"step_size": 0.5}], 2),
+    )
     monkeypatch.setattr(compare, "CASES", few)
     options = ["--seconds", "0.05", "--seeds", "2", "--topics", "3"]
     assert compare.main(["--texts", str(tmp_path / "texts.tsv"), *options]) == 0

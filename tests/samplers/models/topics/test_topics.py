@@ -266,7 +266,13 @@ def test_the_counts_are_those_of_the_topics(key):
     run = make_run(model, METHODS[key]())
     for _ in range(15):
         run.advance()
-    own = run.state.weights if key == "collapsed_gibbs" else run.state.extra["counts"] if key == "minibatch_gibbs" else None  # fmt: skip
+    own = (
+        run.state.weights
+        if key == "collapsed_gibbs"
+        else run.state.extra["counts"]
+        if key == "minibatch_gibbs"
+        else None
+    )
     check_counts(model, run.state, own)
     assert np.allclose(run.state.totals, run.state.weights.sum(axis=0))
     assert (run.state.weights[:, model.n_topics :] == 0).all()
@@ -385,8 +391,17 @@ def test_every_parameter_of_a_method_changes_its_draws(key):
 
     common = {"trial": 10} if key == "minibatch_gibbs" else {}
     plain = after(**common)
-    changes = {"batch_size": 7, "parameterisation": "original", "step_size": 1e-3, "friction": 3.0, "decay_steps": 50.0,
-               "decay_power": 0.1, "sweeps": 2, "cost_ratio": 3.0, "trial": 12}  # fmt: skip
+    changes = {
+        "batch_size": 7,
+        "parameterisation": "original",
+        "step_size": 1e-3,
+        "friction": 3.0,
+        "decay_steps": 50.0,
+        "decay_power": 0.1,
+        "sweeps": 2,
+        "cost_ratio": 3.0,
+        "trial": 12,
+    }
     names = [name for name in cls.param if name != "name"]
     assert set(names) <= set(changes)
     # A batch size moves where the scan is, not what it draws, as long as the documents are the same ones.
@@ -401,10 +416,17 @@ def test_every_compiled_function_is_listed():
         listed = set(cls.compiled)
         assert set(method.COMPILED) <= listed
         own = vars(__import__(cls.__module__, fromlist=["x"])).values()
-        assert {f for f in own if type(f).__name__ == "CPUDispatcher" and f in jit._COMPILED} - set(method.COMPILED) <= listed  # fmt: skip
+        assert {f for f in own if type(f).__name__ == "CPUDispatcher" and f in jit._COMPILED} - set(
+            method.COMPILED
+        ) <= listed
         assert listed <= set(jit.declared())
-    assert {completion.fold_in, completion.predict, stochastic_gradient.count_topics, collapsed_gibbs.scan,
-            minibatch_gibbs.visit} <= set(jit.declared())  # fmt: skip
+    assert {
+        completion.fold_in,
+        completion.predict,
+        stochastic_gradient.count_topics,
+        collapsed_gibbs.scan,
+        minibatch_gibbs.visit,
+    } <= set(jit.declared())
 
 
 # --- held-out perplexity -------------------------------------------------------------------------------------------

@@ -163,7 +163,9 @@ def test_tau_of_an_autoregression(rho):
     assert tau_int(draws) == pytest.approx(max((1 + rho) / (1 - rho), 1), rel=0.1)
 
 
-@pytest.mark.parametrize("draws", [[], [1.0], np.ones(1000), np.arange(1000.0), np.random.default_rng(1).normal(size=300).cumsum()])  # fmt: skip
+@pytest.mark.parametrize(
+    "draws", [[], [1.0], np.ones(1000), np.arange(1000.0), np.random.default_rng(1).normal(size=300).cumsum()]
+)
 def test_tau_is_unknown_where_the_draws_do_not_tell(draws):
     assert tau_int(draws) == np.inf
 

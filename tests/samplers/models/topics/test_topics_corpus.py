@@ -296,8 +296,12 @@ def test_an_upload_takes_the_place_of_the_built_in():
 
 
 def test_too_many_topics_for_the_words_are_refused():
-    corpus = Corpus(np.array([0, 2, 4, 6]), np.array([0, 1, 2, 3, 0, 19_999], dtype=np.int32),
-                    tuple(f"w{w}" for w in range(20_000)), ("a", "b", "c"))  # fmt: skip
+    corpus = Corpus(
+        np.array([0, 2, 4, 6]),
+        np.array([0, 1, 2, 3, 0, 19_999], dtype=np.int32),
+        tuple(f"w{w}" for w in range(20_000)),
+        ("a", "b", "c"),
+    )
     with pytest.raises(SpecError, match="at most 250 topics with 20,000 words"):
         # 50,000 words are the most that a model can keep.
         Topics(_untrimmed(corpus), corpus="uploaded", n_topics=300)

@@ -185,7 +185,13 @@ def test_a_file_is_read_line_by_line_and_again_from_its_beginning(tmp_path):
 def test_a_run_holds_nothing_of_a_long_file(tmp_path):
     sizes = []
     for n in (200, 4000):
-        made = Topics(FileStream.of(file_of(tmp_path, ["oak elm", "cat dog"] * (n // 2))), corpus="uploaded", n_topics=2, test_share=0.01, max_share=1.0)  # fmt: skip
+        made = Topics(
+            FileStream.of(file_of(tmp_path, ["oak elm", "cat dog"] * (n // 2))),
+            corpus="uploaded",
+            n_topics=2,
+            test_share=0.01,
+            max_share=1.0,
+        )
         run = ModelChain(made, METHODS["lda_scir"](batch_size=5), rng())
         run.advance()
         assert made.n_data == n
