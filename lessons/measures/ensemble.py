@@ -45,8 +45,8 @@ class OfEnsemble(Measure):
         noise = ensembles.var_a_hat(
             target.n_data,
             int(target.counts()[j]),
-            int(gradient["batch_size"]),
-            bool(gradient["replacement"]),  # type: ignore[arg-type]
+            int(gradient["batch_size"]),  # type: ignore[arg-type]
+            bool(gradient["replacement"]),
         )
         return mean, float(ensembles.scir_variance(a, self.start, float(h), int(self.steps), noise))  # type: ignore[arg-type]
 
@@ -117,6 +117,6 @@ class EnsembleMGF(OfEnsemble):
             steps,
             target.n_data,
             count,
-            int(gradient["batch_size"]),
-            bool(gradient["replacement"]),  # type: ignore[arg-type]
+            int(gradient["batch_size"]),  # type: ignore[arg-type]
+            bool(gradient["replacement"]),
         )
