@@ -15,7 +15,7 @@ def standalone(figure: Model) -> dict[str, Any]:
     """
     text = json.dumps(Serializer(deferred=False).encode(figure))
     document = _empty()
-    own = [one for one in document["defs"] if one["name"].startswith("app.") and one["name"] in text]
+    own = [one for one in document["defs"] if one["name"].startswith("sgmcmc_lab.app.") and one["name"] in text]
     return {"target_id": None, "root_id": figure.id, "doc": {**document, "defs": own, "roots": [json.loads(text)]}}
 
 
