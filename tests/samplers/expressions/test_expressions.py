@@ -533,7 +533,7 @@ def worked_out(text: str) -> int:
 
 def test_the_explosive_texts_get_past_the_grammar():
     assert all(read(text).names for text in EXPLOSIVE[:-1])
-    with pytest.raises(SpecError, match="number comes out"):
+    with pytest.raises(SpecError, match="a result is not finite"):
         read(EXPLOSIVE[-1]).diff("theta").diff("theta").diff("theta")
 
 
