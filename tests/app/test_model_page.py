@@ -30,7 +30,7 @@ from sgmcmc_lab.app.page.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS
 from sgmcmc_lab.app.state import AppState, default_views
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.base import BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES
-from sgmcmc_lab.samplers import Change, Experiment, spec
+from sgmcmc_lab.samplers import Change, Experiment, choices
 from sgmcmc_lab.samplers.cli import main
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.files import EndedError
@@ -340,7 +340,7 @@ def test_a_message_that_no_browser_sends_brings_no_file(wrong):
     target._handle_msg({})
     target._handle_msg("finished")
     finish(target)
-    assert not taken and "was not sent whole" in refused[0]
+    assert not taken and "was not sent completely" in refused[0]
     target._handle_msg(good)
     finish(target)
     assert taken == [{"a.txt": b"cats"}]
@@ -724,7 +724,7 @@ class SlowAnswer:
     def __init__(self, monkeypatch, early=DensityLanes.prepare_early):
         self.happened, self.open, real = [], threading.Event(), TypedPosterior.prepare
         # Another test may have asked for the same posterior.
-        spec._shared.cache_clear()
+        choices._shared.cache_clear()
         monkeypatch.setattr(runner, "EARLY_SECONDS", 0.0)
 
         def prepare(target, tell):
