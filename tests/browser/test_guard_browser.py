@@ -176,9 +176,15 @@ def proxy(port, changed):
     ("changed", "sentence"),
     [
         # As nginx does where nobody has told it otherwise: the page comes, and its connection is refused.
-        ({"Host": "127.0.0.1:{own}"}, "starting the server with: panel serve app --allow-websocket-origin 127.0.0.1:{front}"),
+        (
+            {"Host": "127.0.0.1:{own}"},
+            "starting the server with: panel serve app --allow-websocket-origin 127.0.0.1:{front}",
+        ),
         ({"Host": "localhost:{own}", "Origin": "http://inner.example"}, "--allow-websocket-origin inner.example"),
-        ({"Host": "inner.example:80"}, "starting the server with: panel serve app --allow-websocket-origin inner.example:80"),
+        (
+            {"Host": "inner.example:80"},
+            "starting the server with: panel serve app --allow-websocket-origin inner.example:80",
+        ),
         (
             {"Host": "127.0.0.1:{own}", "Origin": "http://127.0.0.1:{own}", "Upgrade": None},
             "does not pass on WebSockets",
