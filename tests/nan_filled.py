@@ -145,11 +145,14 @@ def in_plain_python():
     for module in (kernels.recipe, kernels.leapfrog, kernels.chmc, kernels.rmhmc):
         module.borrowed, module.keep_alive = (lambda array: array), (lambda arrays: None)
     # These are infinite or NaN where Python's own raise an error.
-    for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "").startswith("sgmcmc_lab.samplers."):
-            for name in ("exp", "log", "sqrt"):
-                if getattr(module, name, None) is getattr(math, name):
-                    setattr(module, name, getattr(np, name))
+    engine = [
+        module for name, module in list(sys.modules.items()) if name.startswith(kernels.__name__.rpartition(".")[0])
+    ]
+    assert len(engine) > 100
+    for module in engine:
+        for name in ("exp", "log", "sqrt"):
+            if getattr(module, name, None) is getattr(math, name):
+                setattr(module, name, getattr(np, name))
     np.seterr(all="ignore")
     np.empty, np.empty_like = filled(np.empty), filled(np.empty_like)
 

@@ -139,7 +139,7 @@ class Executor:
     """A pool for the work of one page.
 
     A page keeps its share, never this: from here a way leads to the work of others, and what can be reached from a page
-    ends with it (:mod:`app.ending`).
+    ends with it.
     """
 
     def __init__(self, pool: Pool, share: ProcessorShare):

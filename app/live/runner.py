@@ -56,6 +56,12 @@ class Screen(LiveScreen, Protocol):
         """An experiment was opened: say what its data are."""
 
 
+def _retrieve_error(job: "asyncio.Future[Any]") -> None:
+    """Take the error of a job for which nobody may be waiting any more: asyncio logs those that are not taken."""
+    if not job.cancelled():
+        job.exception()
+
+
 class Search(NamedTuple):
     """The exact answers of a target, while a thread computes them."""
 
@@ -83,8 +89,7 @@ class Search(NamedTuple):
             _ = target.columns
 
         job = asyncio.get_running_loop().run_in_executor(_FINDER.of(share), find)
-        # Nobody may be there to hear of an error any more.
-        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        job.add_done_callback(_retrieve_error)
         return cls(experiment.target, progress, job, time.perf_counter(), go_on)
 
 
@@ -275,8 +280,7 @@ class Runner(Live):
         else:
             search = self._search_for(experiment)
             progress, job = search.progress, asyncio.ensure_future(self._unknown(search, experiment))
-        # Nobody may be there to hear of an error any more.
-        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        job.add_done_callback(_retrieve_error)
         told = False
         try:
             while not job.done():
@@ -445,8 +449,7 @@ class Runner(Live):
             lanes.move(self.state, single)
 
         job = asyncio.get_running_loop().run_in_executor(POOL.of(self._moving), move)
-        # Nobody may be there to hear of an error any more.
-        job.add_done_callback(lambda done: done.cancelled() or done.exception())
+        job.add_done_callback(_retrieve_error)
         while not job.done():
             await asyncio.wait({job}, timeout=PATIENT_SECONDS if self._said_long else LONG_SECONDS)
             if job.done() or not began or time.perf_counter() - began[0] < LONG_SECONDS:

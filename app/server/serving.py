@@ -21,7 +21,7 @@ from urllib.request import urlopen
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import SpecError
 
-APP = Path(__file__).parent.parent.parent / "app"
+APP = Path(__file__).parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
     "--no-sandbox",

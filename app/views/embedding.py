@@ -8,6 +8,9 @@ from bokeh.core.serialization import Serializer
 from bokeh.document import Document
 from bokeh.model import Model
 
+_OWN = f"{__name__.partition('.')[0]}."
+"""The qualified names of this project's models begin so."""
+
 
 def standalone(figure: Model) -> dict[str, Any]:
     """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the model definitions of
@@ -15,7 +18,7 @@ def standalone(figure: Model) -> dict[str, Any]:
     """
     text = json.dumps(Serializer(deferred=False).encode(figure))
     document = _empty()
-    own = [one for one in document["defs"] if one["name"].startswith("sgmcmc_lab.app.") and one["name"] in text]
+    own = [one for one in document["defs"] if one["name"].startswith(_OWN) and one["name"] in text]
     return {"target_id": None, "root_id": figure.id, "doc": {**document, "defs": own, "roots": [json.loads(text)]}}
 
 
