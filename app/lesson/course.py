@@ -6,12 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sgmcmc_lab.app.live.low_priority import workers
 from sgmcmc_lab.app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from sgmcmc_lab.lessons import Lesson, LessonError, Library, Step, load_all
 from sgmcmc_lab.lessons.lesson import read
 from sgmcmc_lab.lessons.library import MAX_FILES, find, folders, load_outlines, paths_of, read_file
 from sgmcmc_lab.lessons.outline import Outline, outline
+from sgmcmc_lab.samplers.low_priority import workers
 
 NOWHERE = ("n_steps", "burn_in", "thin")
 """Addresses for which the page has no widget: how long something runs is up to the person."""

@@ -5,13 +5,13 @@ from collections import OrderedDict
 from concurrent.futures import CancelledError
 from dataclasses import replace
 
-from sgmcmc_lab.app.live.low_priority import workers
 from sgmcmc_lab.lessons import Step
 from sgmcmc_lab.lessons.claims import Result
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.lesson import Point
 from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Row
+from sgmcmc_lab.samplers.low_priority import workers
 
 log = logging.getLogger("sgmcmc-lab")
 

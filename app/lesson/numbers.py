@@ -6,7 +6,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.views.bundle import ASSETS
 from sgmcmc_lab.lessons.live import number
 from sgmcmc_lab.samplers import Experiment, SpecError
 

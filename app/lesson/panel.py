@@ -16,7 +16,7 @@ from sgmcmc_lab.app.lesson.numbers import Numbers
 from sgmcmc_lab.app.lesson.position import SKIPPED, Place
 from sgmcmc_lab.app.lesson.progress import ProgressStore, news, outcome
 from sgmcmc_lab.app.lesson.prose import as_html, as_words, in_line, paper
-from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.views.bundle import ASSETS
 from sgmcmc_lab.app.views.theme import Theme, theme
 from sgmcmc_lab.lessons import Lesson, Step
 from sgmcmc_lab.lessons.glossary import Term

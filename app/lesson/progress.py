@@ -8,7 +8,7 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
-from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.views.bundle import ASSETS
 from sgmcmc_lab.lessons import Step
 
 NONE, SKIPPED, WRONG, RIGHT = "none", "skipped", "wrong", "right"

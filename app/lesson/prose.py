@@ -7,7 +7,7 @@ from html import escape
 
 from markdown_it.token import Token
 
-from sgmcmc_lab.app.page.formulas import PARTS, in_lines
+from sgmcmc_lab.app.views.formulas import PARTS, in_lines
 from sgmcmc_lab.lessons import Claim, prose
 from sgmcmc_lab.lessons.glossary import Term, found
 

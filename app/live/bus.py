@@ -18,9 +18,9 @@ from bokeh.protocol.messages.patch_doc import patch_doc
 from panel.custom import JSComponent
 from panel.models.esm import ESMEvent, ReactiveESM
 
-from sgmcmc_lab.app.page.bundle import ASSETS, component
 from sgmcmc_lab.app.server.socket import GuardedSocket, framed, listen, socket_of
 from sgmcmc_lab.app.views.base import Feed
+from sgmcmc_lab.app.views.bundle import ASSETS, component
 
 
 class Wire(JSComponent):

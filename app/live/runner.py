@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from sgmcmc_lab.app.live.fair_executor import Pool, ProcessorShare
 from sgmcmc_lab.app.live.lanes import DensityLanes, Lanes, Progress, prepare, scene_of
 from sgmcmc_lab.app.live.loop import POOL, SLOW, Live, LiveScreen
-from sgmcmc_lab.app.page.step_player import Walk
+from sgmcmc_lab.app.live.step_player import Walk
 from sgmcmc_lab.app.page.upload import Upload
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS

@@ -21,11 +21,11 @@ from sgmcmc_lab.app.live_page.figures import Changes, Difference, Drawn, Structu
 from sgmcmc_lab.app.live_page.recorded import recorded
 from sgmcmc_lab.app.live_page.slow import described, names_of, palette
 from sgmcmc_lab.app.live_page.still import still
-from sgmcmc_lab.app.page.bundle import ASSETS, bundle
-from sgmcmc_lab.app.page.formulas import COMMAS, rows_of
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.base import AXIS_LABELS, Scene, View
+from sgmcmc_lab.app.views.bundle import ASSETS, bundle
+from sgmcmc_lab.app.views.formulas import COMMAS, rows_of
 from sgmcmc_lab.app.views.theme import in_dark
 from sgmcmc_lab.lessons.formulas import mathml
 from sgmcmc_lab.lessons.lesson import Step

@@ -3,8 +3,8 @@
 from html import escape
 
 from sgmcmc_lab.app.live_page.document import COMPANIONS, MOST_LETTERS, document
-from sgmcmc_lab.app.page.formulas import COMMAS, rows_of
 from sgmcmc_lab.app.state import AppState, default_views, first_coordinate
+from sgmcmc_lab.app.views.formulas import COMMAS, rows_of
 from sgmcmc_lab.lessons.formulas import mathml
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.targets import TARGETS

@@ -10,8 +10,8 @@ from pathlib import Path
 from sgmcmc_lab.app.live_page import free, sweeping
 from sgmcmc_lab.app.live_page import lesson as lesson_part
 from sgmcmc_lab.app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
-from sgmcmc_lab.app.page.bundle import bundle
 from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.bundle import bundle
 from sgmcmc_lab.lessons.glossary import Term, glossary
 from sgmcmc_lab.lessons.handout import handout, sentence, terms
 from sgmcmc_lab.lessons.lesson import Lesson, Step

@@ -2,7 +2,7 @@
 
 from panel.custom import JSComponent
 
-from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.views.bundle import ASSETS
 
 
 class Access(JSComponent):

@@ -2,7 +2,7 @@
 
 from panel.custom import JSComponent
 
-from sgmcmc_lab.app.page.bundle import component
+from sgmcmc_lab.app.views.bundle import component
 
 SECONDS = (5, 20)
 """How long a film may be."""

@@ -5,7 +5,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.views.bundle import ASSETS
 
 
 class Connection(JSComponent):

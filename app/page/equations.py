@@ -8,8 +8,8 @@ import panel as pn
 import panel_material_ui as pmui
 
 from sgmcmc_lab.app.page.controls import sentence
-from sgmcmc_lab.app.page.formulas import COMMAS, LONGEST, in_lines
 from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.formulas import COMMAS, LONGEST, in_lines
 from sgmcmc_lab.app.views.theme import theme
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from panel.custom import JSComponent
 
-from sgmcmc_lab.app.page.bundle import ASSETS
 from sgmcmc_lab.app.page.notifications import Notify
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.base import CLICK, CURVE, HANDLE, MOST, THROW
+from sgmcmc_lab.app.views.bundle import ASSETS
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.base import MANIFOLD
 

@@ -8,7 +8,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.views.bundle import ASSETS
 
 _STRIP = """
 .strip { position: fixed; left: 0; right: 0; bottom: 0; z-index: 1300; display: flex; flex-wrap: wrap; justify-content: center; gap: 0 6px;

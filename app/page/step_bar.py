@@ -9,10 +9,10 @@ import panel_material_ui as pmui
 from bokeh.models import Div
 from panel.models.mathjax import MathJax
 
-from sgmcmc_lab.app.page.formulas import COMMAS
-from sgmcmc_lab.app.page.formulas import split_formula as cut
-from sgmcmc_lab.app.page.step_player import Walk
+from sgmcmc_lab.app.live.step_player import Walk
 from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.formulas import COMMAS
+from sgmcmc_lab.app.views.formulas import split_formula as cut
 from sgmcmc_lab.app.views.steps import colours_of, lit_equation, numbers_of, under
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS

@@ -9,9 +9,9 @@ import panel as pn
 import panel_material_ui as pmui
 
 from sgmcmc_lab.app.page.formula_box import formula_box
-from sgmcmc_lab.app.page.formulas import LONGEST
 from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.state import START_PRESETS, AppState
+from sgmcmc_lab.app.views.formulas import LONGEST
 from sgmcmc_lab.app.views.planes import SYMBOLS
 from sgmcmc_lab.app.views.recipes import DRAWN
 from sgmcmc_lab.app.views.theme import theme

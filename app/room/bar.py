@@ -6,7 +6,7 @@ from typing import Any
 import param
 
 from sgmcmc_lab.app.live.bus import Wire
-from sgmcmc_lab.app.page.bundle import ASSETS
+from sgmcmc_lab.app.views.bundle import ASSETS
 
 LOOK = (ASSETS / "room.css").read_text(encoding="utf-8")
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc_lab.app.live.low_priority import workers
 from sgmcmc_lab.app.state import LEFT_OUT
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, ks
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.low_priority import workers
 from sgmcmc_lab.samplers.parameters import SpecError, declared
 
 GRADIENTS = 20_000

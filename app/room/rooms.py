@@ -19,9 +19,9 @@ from hashlib import scrypt, sha256
 from typing import Any
 from urllib.parse import parse_qsl
 
-from sgmcmc_lab.app.live.low_priority import workers
 from sgmcmc_lab.app.room.store import DAY, Store, store
 from sgmcmc_lab.samplers.link import MAX_QUERY
+from sgmcmc_lab.samplers.low_priority import workers
 from sgmcmc_lab.samplers.parameters import SpecError
 
 log = logging.getLogger("sgmcmc-lab")

@@ -22,7 +22,6 @@ from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
 from sgmcmc_lab.app.lesson.course import lesson_apart
-from sgmcmc_lab.app.page.bundle import ASSETS
 from sgmcmc_lab.app.room import pages, web
 from sgmcmc_lab.app.room.network import addresses
 from sgmcmc_lab.app.room.rooms import AWAY, rooms
@@ -30,6 +29,7 @@ from sgmcmc_lab.app.server import socket
 from sgmcmc_lab.app.server.connections import MAX_HEADER, OPEN, Bounded
 from sgmcmc_lab.app.server.page_queue import PAGES
 from sgmcmc_lab.app.server.socket import MAX_MESSAGE, GuardedSocket
+from sgmcmc_lab.app.views.bundle import ASSETS
 
 log = logging.getLogger("sgmcmc-lab")
 

@@ -12,7 +12,7 @@ from sgmcmc_lab.app.lesson import headless_claims, marks
 from sgmcmc_lab.app.live_page import sweeping
 from sgmcmc_lab.app.live_page.document import aimed
 from sgmcmc_lab.app.live_page.site import _is_live
-from sgmcmc_lab.app.page.bundle import bundle
+from sgmcmc_lab.app.views.bundle import bundle
 from sgmcmc_lab.lessons import figures
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.lesson import Point

@@ -9,10 +9,10 @@ import pytest
 from sgmcmc_lab.app.live.lanes import scene_of
 from sgmcmc_lab.app.live.lanes.densities import LaneRecord
 from sgmcmc_lab.app.live_page.document import LIVE, document
-from sgmcmc_lab.app.page.bundle import bundle
 from sgmcmc_lab.app.state import AppState, first_coordinate
 from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.base import Frame
+from sgmcmc_lab.app.views.bundle import bundle
 from sgmcmc_lab.app.views.globe import turned
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.targets import TARGETS

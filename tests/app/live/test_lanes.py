@@ -12,11 +12,11 @@ import pytest
 from sgmcmc_lab.app.lesson import course
 from sgmcmc_lab.app.live import runner
 from sgmcmc_lab.app.live.lanes import DensityLanes, Lanes, Progress, densities, models, prepare
-from sgmcmc_lab.app.live.low_priority import workers
 from sgmcmc_lab.app.state import DEFAULT, AppState
 from sgmcmc_lab.app.views.base import View
 from sgmcmc_lab.samplers import Change, Experiment, Run
 from sgmcmc_lab.samplers.diagnostics import ks
+from sgmcmc_lab.samplers.low_priority import workers
 
 WAIT, STEP = 0.005, 2e-6
 

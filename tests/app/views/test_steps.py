@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sgmcmc_lab.app.page import step_player as walk_module
+from sgmcmc_lab.app.live import step_player as walk_module
+from sgmcmc_lab.app.live.step_player import KEPT, Walk
 from sgmcmc_lab.app.page.step_bar import StepBar
-from sgmcmc_lab.app.page.step_player import KEPT, Walk
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS, steps
 from sgmcmc_lab.app.views.base import Playing

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sgmcmc_lab.app.page.formulas import COMMAS, MOST, PARTS, in_lines, width
+from sgmcmc_lab.app.views.formulas import COMMAS, MOST, PARTS, in_lines, width
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET
 
 BREAK = re.compile(r"\\\\\[\.5em\] ")
