@@ -8,9 +8,9 @@ from urllib.parse import quote
 import param
 
 from sgmcmc_lab.app.lesson import position as places
-from sgmcmc_lab.app.page.upload import KINDS
 from sgmcmc_lab.app.room.rooms import CODE
 from sgmcmc_lab.app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
+from sgmcmc_lab.app.state.upload import KINDS
 from sgmcmc_lab.app.views import VIEWS, axes_of, coordinates
 from sgmcmc_lab.lessons.specs import WORDS, check_address
 from sgmcmc_lab.samplers import Experiment

@@ -18,7 +18,7 @@ from bokeh.protocol.messages.patch_doc import patch_doc
 from panel.custom import JSComponent
 from panel.models.esm import ESMEvent, ReactiveESM
 
-from sgmcmc_lab.app.server.socket import GuardedSocket, framed, listen, socket_of
+from sgmcmc_lab.app.live.page_socket import PageSocket, framed, listen, socket_of
 from sgmcmc_lab.app.views.base import Feed
 from sgmcmc_lab.app.views.bundle import ASSETS, component
 
@@ -32,7 +32,7 @@ class Wire(JSComponent):
         self._head = b""
 
     @property
-    def socket(self) -> GuardedSocket | None:
+    def socket(self) -> PageSocket | None:
         """The connection of the page; None if there is none."""
         return socket_of(self._document)
 

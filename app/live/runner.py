@@ -12,8 +12,8 @@ from sgmcmc_lab.app.live.fair_executor import Pool, ProcessorShare
 from sgmcmc_lab.app.live.lanes import DensityLanes, Lanes, Progress, prepare, scene_of
 from sgmcmc_lab.app.live.loop import POOL, SLOW, Live, LiveScreen
 from sgmcmc_lab.app.live.step_player import Walk
-from sgmcmc_lab.app.page.upload import Upload
 from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.state.upload import Upload
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.base import Frame, View
 from sgmcmc_lab.samplers import Change, Experiment

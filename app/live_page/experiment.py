@@ -6,8 +6,8 @@ from typing import Any
 
 from sgmcmc_lab.app.live_page import recording
 from sgmcmc_lab.app.live_page.document import COMPANIONS, document
-from sgmcmc_lab.app.page.upload import Upload
 from sgmcmc_lab.app.state import AppState, default_views, first_coordinate
+from sgmcmc_lab.app.state.upload import Upload
 from sgmcmc_lab.app.views import VIEWS, axes_of
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.parameters import SpecError

@@ -14,9 +14,10 @@ import param
 
 from sgmcmc_lab.app.page.formula_box import formula_box
 from sgmcmc_lab.app.page.notice import Notice
-from sgmcmc_lab.app.page.upload import KINDS, FileBox, FormatBox
+from sgmcmc_lab.app.page.upload import FileBox, FormatBox
 from sgmcmc_lab.app.page.workbench import entry_boxes
 from sgmcmc_lab.app.state import DEFAULT, AppState
+from sgmcmc_lab.app.state.upload import KINDS
 from sgmcmc_lab.app.views.theme import theme
 from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
 from sgmcmc_lab.samplers.kernels.base import Sampler

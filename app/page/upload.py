@@ -1,21 +1,15 @@
-"""Files of the person's own: how they come to the server, and what they may be. They end with the session."""
+"""Files of the person's own: how they come to the server, and the menus of their format."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 
-from sgmcmc_lab.samplers.file_format import CHOICES, GUESSED, Choice, Format, Taken
-from sgmcmc_lab.samplers.files import Tell, untold
-from sgmcmc_lab.samplers.models import MODELS, Model
-from sgmcmc_lab.samplers.parameters import SpecError, visible
-from sgmcmc_lab.samplers.targets.linear_table import TableLinear
-from sgmcmc_lab.samplers.targets.logistic_table import TableLogistic
-from sgmcmc_lab.samplers.targets.own import OfTable, keep
-from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.app.state.upload import Kind, Upload
+from sgmcmc_lab.samplers.file_format import CHOICES, Choice
+from sgmcmc_lab.samplers.parameters import visible
 
 MAX_BYTES = 30_000_000
 """Of all files that are brought at once."""
@@ -28,60 +22,6 @@ MAX_NAME = 255
 """Characters: no file system has longer names."""
 MAX_CHUNKS = MAX_FILES + MAX_BYTES // CHUNK_BYTES
 """Each file ends with a chunk that is not full."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """The kind of files that a model or a target takes."""
-
-    model: type[Model | OfTable]
-    label: str
-    several: bool
-    """Whether several files make one data set."""
-    help: str
-
-
-class Upload:
-    """Files that a person brought, how they are to be read, and what was read from them. Nothing else holds them."""
-
-    def __init__(self, kind: Kind, files: Mapping[str, bytes], form: Format = GUESSED):
-        self.kind, self.files, self.form = kind, files, form
-        self.name = next(iter(files)) if len(files) == 1 else f"{len(files)} files"
-        self.taken: Taken | None = None
-        """The format of the files, once they have been read."""
-        self.failed = False
-        """Whether they were read, and something was wrong with them."""
-        self._data: Any = None
-
-    @property
-    def read(self) -> bool:
-        """Whether the files have been read, and were good."""
-        return self._data is not None
-
-    def changed(self, field: str, value: str) -> "Upload":
-        """The same files, read with another choice. Raises :class:`~samplers.parameters.SpecError`."""
-        return Upload(self.kind, self.files, replace(self.form, **{field: value}))
-
-    def data(self, tell: Tell = untold) -> Any:
-        """The data for the model or the target; the first call reads the files.
-
-        Raises :class:`~samplers.files.FileError`.
-        """
-        if self._data is None:
-            model = self.kind.model
-            try:
-                found = (
-                    model.read(self.files, self.form)
-                    if issubclass(model, OfTable)
-                    else model.read(self.files, tell, self.form)
-                )
-            except SpecError:
-                self.failed = True
-                raise
-            # A table is shared by all who brought the same numbers, and each took them for something else.
-            self.taken = found.taken
-            self._data = keep(found) if issubclass(model, OfTable) else found
-        return self._data
 
 
 class FileBox(pmui.FileInput):
@@ -193,39 +133,3 @@ class FormatBox(pn.Column):
         )
         made.param.watch(lambda event: self._change(choice.field, event.new), "value")
         return made
-
-
-_KEPT = "The page says how the file was read, and lets you change it. Nothing is kept after this page is closed, and nobody else sees it."
-_TEXTS = "One text file with a document on each line, or several of one document each; a table (.csv, .tsv) with a column of texts; or an .ldac file together with its vocabulary"
-_TABLE = (
-    "A table (CSV) of numbers, whose last column, unless you choose another, is {}. Columns at most 99, numbers at most 200,000 in all. "
-    + _KEPT
-)
-KINDS = {
-    "topics": Kind(MODELS["topics"], "Your own documents", True, f"{_TEXTS}. At most 30 MB. {_KEPT}"),
-    "network": Kind(
-        MODELS["network"], "Your own network", False,
-        f"A table (.csv, .tsv, .txt, .edges) with a row for each edge and its two ends in two columns; or GraphML. At most 5,000 nodes and 100,000 edges. {_KEPT}",
-    ),
-    "clusters": Kind(
-        MODELS["clusters"], "Your own points", False,
-        f"A table (CSV) of numbers; one column may hold words, the group that each point is known to belong to. At most 20,000 points. {_KEPT}",
-    ),
-    "mixture": Kind(
-        MODELS["mixture"], "Your own documents", True,
-        f"{_TEXTS}; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. {_KEPT}",
-    ),
-    "spherical": Kind(
-        MODELS["spherical"], "Your own documents", True,
-        f"{_TEXTS}. At most 30 MB, and documents times words kept at most 6 million. {_KEPT}",
-    ),
-    "sparse": Kind(MODELS["sparse"], "Your own table", False, _TABLE.format("y, a number; there are four others at least")),
-    "factors": Kind(
-        MODELS["factors"], "Your own rows", False,
-        f"A table (CSV) of numbers, 2 to 99 columns of them; one column of words is left out. At most 20,000 rows and 5 MB. {_KEPT}",
-    ),
-    TableLinear.key: Kind(TableLinear, "Your own table", False, _TABLE.format("y, a number")),
-    TypedPosterior.key: Kind(TypedPosterior, "Your own table", False, _TABLE.format("a number, as all are; each goes into the formulas by its title")),
-    TableLogistic.key: Kind(TableLogistic, "Your own table", False, _TABLE.format("one of two numbers or words")),
-}  # fmt: skip
-"""By the key of the model or the target."""

@@ -3,13 +3,11 @@
 import asyncio
 import json
 import logging
-import struct
 import time
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-from weakref import ReferenceType, WeakKeyDictionary, WeakMethod, ref
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import panel as pn
 from bokeh.document import Document
@@ -21,6 +19,7 @@ from panel.io.server import WSHandler
 from tornado.iostream import StreamClosedError
 
 from sgmcmc_lab.app.live.page_lock import on_this_thread
+from sgmcmc_lab.app.live.page_socket import SOCKETS, listener_of
 from sgmcmc_lab.app.server.message_filter import answered, passed_on
 
 log = logging.getLogger(__name__)
@@ -41,8 +40,6 @@ FAILURE_COSTS = 30
 MOST_LOGGED = 10
 """Errors logged for one page, one for each place in the code; the log counts the others."""
 
-TEXT, BINARY = 0x81, 0x82
-"""The first byte of an unfragmented frame (RFC 6455, 5.2)."""
 UNREADABLE, POLICY = 1002, 1008
 """Status codes for closing a connection (RFC 6455, 7.4)."""
 REFUSED = "A page never sends this, or sends it only once."
@@ -150,7 +147,7 @@ class GuardedSocket(WSHandler):
         session = self.connection.session
         self._errors = _errors_of(session.document)
         self._errors.charge(self)
-        earlier, _SOCKETS[session] = _SOCKETS.get(session), self
+        earlier, SOCKETS[session] = SOCKETS.get(session), self
         if earlier not in (None, self):
             earlier.close(POLICY, "This page has connected again.")
 
@@ -183,7 +180,7 @@ class GuardedSocket(WSHandler):
             await self._take(message, cost)
 
     async def send_framed(self, message: bytes) -> None:
-        """Send a message of :func:`framed` parts in one write; Bokeh would use a write and a task for each part."""
+        """Send a message of framed parts in one write; Bokeh would use a write and a task for each part."""
         with await self.write_lock.acquire():
             if self.ws_connection is not None:
                 with suppress(StreamClosedError):
@@ -194,8 +191,8 @@ class GuardedSocket(WSHandler):
         session = self._session()
         if session is None:
             self.connection = None
-        elif _SOCKETS.get(session) is self:
-            del _SOCKETS[session]
+        elif SOCKETS.get(session) is self:
+            del SOCKETS[session]
         self._errors.close()
         super().on_close()
 
@@ -248,8 +245,7 @@ class GuardedSocket(WSHandler):
             return self.connection.ok(message), 0
         # A page acknowledges every second frame. This changes no model, and need not wait for other changes.
         if (answer := answered(session.document, events)) is not None:
-            take = _LISTENERS[session.document]() if session.document in _LISTENERS else None
-            if take is not None:
+            if (take := listener_of(session.document)) is not None:
                 take(answer)
             return None, 1
         message.content = {"events": events}
@@ -268,17 +264,6 @@ class GuardedSocket(WSHandler):
         await asyncio.sleep(max(0.0, -self._credit / RATE))
 
 
-def framed(part: str | bytes) -> bytes:
-    """A part of a message as a server sends it: one unmasked frame (RFC 6455, 5.2)."""
-    content = part.encode() if isinstance(part, str) else part
-    first, length = TEXT if isinstance(part, str) else BINARY, len(content)
-    if length < 126:
-        return struct.pack("!BB", first, length) + content
-    if length < 1 << 16:
-        return struct.pack("!BBH", first, 126, length) + content
-    return struct.pack("!BBQ", first, 127, length) + content
-
-
 def _check_header(fragment: str | bytes) -> None:
     """Refuse a message with an invalid header, before any other part is read."""
     header = json.loads(fragment)
@@ -292,22 +277,3 @@ def _check_header(fragment: str | bytes) -> None:
 def _check_buffers(message: Message[Any]) -> None:
     if not all(isinstance(buffer.id, str) for buffer in message.buffers):
         raise ValidationError("buffer")
-
-
-_SOCKETS: "WeakKeyDictionary[ServerSession, GuardedSocket]" = WeakKeyDictionary()
-
-
-_LISTENERS: "WeakKeyDictionary[Document, WeakMethod[Callable[[Any], None]]]" = WeakKeyDictionary()
-
-
-def listen(document: Document | None, take: Callable[[Any], None]) -> None:
-    """Pass the page's answers to the bus of a document on to this method."""
-    if document is not None:
-        _LISTENERS[document] = WeakMethod(take)
-
-
-def socket_of(document: Document | None) -> GuardedSocket | None:
-    """The open connection of a document's page; None if there is none."""
-    context = None if document is None else document.session_context
-    session = None if context is None else context.session
-    return None if session is None else _SOCKETS.get(session)

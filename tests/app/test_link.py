@@ -6,8 +6,8 @@ import pytest
 
 from sgmcmc_lab.app import link
 from sgmcmc_lab.app.lesson.course import library
-from sgmcmc_lab.app.page.upload import KINDS, Upload
 from sgmcmc_lab.app.state import DEFAULT, AppState, default_views
+from sgmcmc_lab.app.state.upload import KINDS, Upload
 from sgmcmc_lab.app.views import VIEWS, coordinates
 from sgmcmc_lab.samplers import Experiment
 

@@ -26,8 +26,9 @@ from sgmcmc_lab.app.live.lanes import DensityLanes, Progress, prepare
 from sgmcmc_lab.app.live.runner import Runner, Screen
 from sgmcmc_lab.app.page.controls import Controls, sentence
 from sgmcmc_lab.app.page.export import ExportMenu
-from sgmcmc_lab.app.page.upload import CHUNK_BYTES, KINDS, MAX_BYTES, MAX_CHUNKS, FileBox, Upload
+from sgmcmc_lab.app.page.upload import CHUNK_BYTES, MAX_BYTES, MAX_CHUNKS, FileBox
 from sgmcmc_lab.app.state import AppState, default_views
+from sgmcmc_lab.app.state.upload import KINDS, Upload
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.base import BATCH_SIZES, BOUND, COLUMNS, EXACT, SCORES
 from sgmcmc_lab.samplers import Change, Experiment, choices

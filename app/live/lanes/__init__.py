@@ -5,8 +5,8 @@ from typing import Any
 from sgmcmc_lab.app.live.lanes.base import Lanes, Progress
 from sgmcmc_lab.app.live.lanes.densities import DensityLanes
 from sgmcmc_lab.app.live.lanes.models import ModelLanes
-from sgmcmc_lab.app.page.upload import Upload
 from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.state.upload import Upload
 from sgmcmc_lab.samplers import Experiment
 
 __all__ = ["DensityLanes", "Lanes", "ModelLanes", "Progress", "prepare", "scene_of"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from sgmcmc_lab.app.live.lanes.base import WORK_SECONDS, Lanes, Progress, Record
 from sgmcmc_lab.app.live.loop import recent_rate, short, with_rates
-from sgmcmc_lab.app.page.upload import Upload
 from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.state.upload import Upload
 from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.base import Frame, LaneFrame, Position, Scene
 from sgmcmc_lab.samplers import Experiment

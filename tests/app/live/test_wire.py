@@ -21,9 +21,10 @@ from tornado.web import Application
 from tornado.websocket import WebSocketHandler, websocket_connect
 
 from sgmcmc_lab.app.live.bus import Bus, Wire
+from sgmcmc_lab.app.live.page_socket import framed
 from sgmcmc_lab.app.server.light_page import mapping
 from sgmcmc_lab.app.server.message_filter import answered
-from sgmcmc_lab.app.server.socket import GuardedSocket, framed
+from sgmcmc_lab.app.server.socket import GuardedSocket
 
 
 class Session:

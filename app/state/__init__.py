@@ -8,7 +8,7 @@ import param
 from sgmcmc_lab.app.lesson.names import names
 from sgmcmc_lab.app.lesson.position import Place
 from sgmcmc_lab.app.lesson.rules import is_hidden
-from sgmcmc_lab.app.page.upload import KINDS, Upload
+from sgmcmc_lab.app.state.upload import KINDS, Upload
 from sgmcmc_lab.app.views import AXES, VIEWS, axes_of, coordinates, fitting
 from sgmcmc_lab.app.views.base import COLUMNS
 from sgmcmc_lab.app.views.theme import Theme, theme
