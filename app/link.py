@@ -8,7 +8,6 @@ from urllib.parse import quote
 import param
 
 from sgmcmc_lab.app.lesson import position as places
-from sgmcmc_lab.app.room.rooms import CODE
 from sgmcmc_lab.app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
 from sgmcmc_lab.app.state.upload import KINDS
 from sgmcmc_lab.app.views import VIEWS, axes_of, coordinates
@@ -26,6 +25,12 @@ HIDEABLE = (
 )  # fmt: skip
 """Parts of the page that a teacher's link may leave out with ``hide=``, beside views, and controls by their address or
 the words of :data:`lessons.specs.WORDS`."""
+ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+"""The signs of a code, without those that are taken for each other."""
+LETTERS = 8
+"""Of a code: 8·10¹¹ of them, so that a thousand codes are found by trying in some 10⁹ requests."""
+CODE = re.compile(f"[{ALPHABET}]{{{LETTERS}}}")
+"""The code of a room or of a short link."""
 MAX_PARTS = 60
 """Parts that ``hide=`` may name, and views; there are fewer of them."""
 

@@ -7,7 +7,7 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 
-from sgmcmc_lab.app.lesson.panel import BESIDE
+from sgmcmc_lab.app.page.lesson_panel import BESIDE
 from sgmcmc_lab.app.page.present import SX
 from sgmcmc_lab.app.state import AppState
 

@@ -21,19 +21,19 @@ from sgmcmc_lab.app.lesson.course import (
     own_lessons_apart,
     read_apart,
 )
-from sgmcmc_lab.app.lesson.panel import LessonPanel
 from sgmcmc_lab.app.live.runner import Runner
 from sgmcmc_lab.app.page.access import Access
 from sgmcmc_lab.app.page.connection import Connection
 from sgmcmc_lab.app.page.export import ExportMenu
 from sgmcmc_lab.app.page.frame import ICON, Frame, header_button
 from sgmcmc_lab.app.page.labels import with_labels
+from sgmcmc_lab.app.page.lesson_panel import LessonPanel
 from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.page.notifications import Notifications, in_short
 from sgmcmc_lab.app.page.pointer_events import PointerEvents
 from sgmcmc_lab.app.page.present import Presenter
+from sgmcmc_lab.app.page.room_panel import RoomPanel
 from sgmcmc_lab.app.page.step_bar import WAYS
-from sgmcmc_lab.app.room.panel import RoomPanel
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.base import CLICK
 from sgmcmc_lab.lessons import Lesson, LessonError

@@ -1,6 +1,7 @@
 """By which addresses other computers of the network reach this one."""
 
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from io import BytesIO, StringIO
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -28,6 +29,20 @@ def addresses() -> list[str]:
     with suppress(OSError):
         found += [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
     return [one for one in dict.fromkeys(found) if not one.startswith(("127.", "0.", "169.254."))]
+
+
+_checks: list[Callable[[str], bool]] = []
+"""The server's check of a host: one that it refuses is no way to reach it."""
+
+
+def answers_to(check: Callable[[str], bool]) -> None:
+    """Use the check of the server of this process."""
+    _checks[:] = [check]
+
+
+def hosts(port: str) -> list[str]:
+    """The addresses with this port to which the server of this process answers; none where there is no server."""
+    return [host for one in addresses() if any(check(host := f"{one}{port}") for check in _checks)]
 
 
 def whose(address: str) -> str:

@@ -19,6 +19,7 @@ from hashlib import scrypt, sha256
 from typing import Any
 from urllib.parse import parse_qsl
 
+from sgmcmc_lab.app.link import ALPHABET, CODE, LETTERS
 from sgmcmc_lab.app.room.store import DAY, Store, store
 from sgmcmc_lab.samplers.link import MAX_QUERY
 from sgmcmc_lab.samplers.low_priority import workers
@@ -26,11 +27,6 @@ from sgmcmc_lab.samplers.parameters import SpecError
 
 log = logging.getLogger("sgmcmc-lab")
 
-ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
-"""Without signs that are taken for each other."""
-LETTERS = 8
-"""Of a code: 8·10¹¹ of them, so that a thousand codes are found by trying in some 10⁹ requests."""
-CODE = re.compile(f"[{ALPHABET}]{{{LETTERS}}}")
 COST = 2**14
 """Of scrypt, which makes a room's code of its maker's secret in 16 MB and .05 s. So a server that was started
 again and knows neither sees that they belong together; to find a secret for a code by trying takes some 700 years."""

@@ -12,9 +12,9 @@ from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from sgmcmc_lab.app.link import CODE
 from sgmcmc_lab.app.room.bar import LOOK
 from sgmcmc_lab.app.room.pages import pages
-from sgmcmc_lab.app.room.rooms import CODE
 from sgmcmc_lab.app.room.student import Student
 from sgmcmc_lab.app.views.bundle import ASSETS, bundle
 

@@ -49,7 +49,10 @@ def first_frame() -> float:
     from panel.io.application import build_single_handler_application
     from tornado.ioloop import IOLoop
 
-    from sgmcmc_lab.app import app_hooks  # noqa: F401 - it guards the server and puts the patches in place
+    from sgmcmc_lab.app.server import handlers, patches
+
+    handlers.install()
+    patches.install()
 
     async def opened() -> float:
         application = build_single_handler_application(str(Path(__file__).parent.parent / "main.py"))

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from html import escape
 from secrets import token_urlsafe
-from typing import Any, ClassVar
+from typing import Any
 
 import bokeh.server.server
 import bokeh.server.tornado
@@ -23,7 +23,7 @@ from tornado.web import OutputTransform, RequestHandler
 
 from sgmcmc_lab.app.lesson.course import lesson_apart
 from sgmcmc_lab.app.room import pages, web
-from sgmcmc_lab.app.room.network import addresses
+from sgmcmc_lab.app.room.network import addresses, answers_to
 from sgmcmc_lab.app.room.rooms import AWAY, rooms
 from sgmcmc_lab.app.server import socket
 from sgmcmc_lab.app.server.connections import MAX_HEADER, OPEN, Bounded
@@ -264,9 +264,6 @@ at once, and the others stand still for it: .9 s for twenty links that nobody co
 class GuardedTornado(BokehTornado):
     """The web application of ``panel serve``, which answers whom :class:`Guard` lets in."""
 
-    serving: ClassVar[Guard | None] = None
-    """That of the server of this process."""
-
     def __init__(self, applications: Any, **options: Any):
         given = options.get("websocket_max_message_size_bytes", MAX_MESSAGE)
         options["websocket_max_message_size_bytes"] = min(given, MAX_MESSAGE)
@@ -287,9 +284,8 @@ class GuardedTornado(BokehTornado):
         # By these names this computer is meant, whatever else is allowed; Bokeh's handler of pages looks here, too.
         port = options["absolute_url"].rstrip("/").rpartition(":")[2]
         self.websocket_origins.update(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))
-        self.guard = guard = GuardedTornado.serving = Guard(
-            self.websocket_origins, embedding_sites(os.environ.get(EMBED, ""))
-        )
+        self.guard = guard = Guard(self.websocket_origins, embedding_sites(os.environ.get(EMBED, "")))
+        answers_to(guard.knows)
         self.default_router.rules.insert(0, Rule(_Refusable(guard), Refused, {"guard": guard}))
 
         class Headers(OutputTransform):

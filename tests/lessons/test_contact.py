@@ -2,7 +2,7 @@
 
 import pytest
 
-from sgmcmc_lab.app.lesson import contact
+from sgmcmc_lab.app.server import contact
 from sgmcmc_lab.lessons import cli
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.lessons.sweep import axis_of

@@ -8,9 +8,10 @@ import pytest
 from sgmcmc_lab.app import link
 from sgmcmc_lab.app.lesson.course import library
 from sgmcmc_lab.app.lesson.position import SKIPPED
-from sgmcmc_lab.app.room import panel, presses, shown
+from sgmcmc_lab.app.page import room_panel
+from sgmcmc_lab.app.page.room_panel import RoomPanel
+from sgmcmc_lab.app.room import presses, shown
 from sgmcmc_lab.app.room.hub import Hub
-from sgmcmc_lab.app.room.panel import RoomPanel
 from sgmcmc_lab.app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, carefully, new_mark
 from sgmcmc_lab.app.state import AppState
 from tests.helpers.rooms import Store, rest, until
@@ -58,10 +59,10 @@ def a_class(monkeypatch):
             kept = Rooms(Store())
             pages = []
             hub = Hub(kept, seconds=0.001)
-            monkeypatch.setattr(panel, "rooms", lambda: kept)
-            monkeypatch.setattr(panel, "hub", lambda: hub)
-            monkeypatch.setattr(panel, "AGAIN_SECONDS", 0.005)
-            monkeypatch.setattr(panel.pages, "possible", lambda: False)
+            monkeypatch.setattr(room_panel, "rooms", lambda: kept)
+            monkeypatch.setattr(room_panel, "hub", lambda: hub)
+            monkeypatch.setattr(room_panel, "AGAIN_SECONDS", 0.005)
+            monkeypatch.setattr(room_panel.pages, "possible", lambda: False)
 
             async def new_page(code="", mark=""):
                 page = Page(code)
@@ -196,7 +197,7 @@ def test_after_a_start_of_the_server_the_teacher_opens_the_room_again_and_all_ar
         return said, offered, tries, forger.said, follows, student.shown["ask"]["mine"]
 
     said, offered, tries, refused, follows, mine = a_class(do)
-    assert said == [panel.GONE_OWN, shown.GONE, shown.GONE]
+    assert said == [room_panel.GONE_OWN, shown.GONE, shown.GONE]
     assert offered == [True, False, False]
     assert tries == 1, "each greeting is a try without an end"
     assert "only the page that opened it" in refused[0]
@@ -212,7 +213,7 @@ def test_a_page_opens_few_rooms_in_its_life(a_class):
     async def do(new_page, rooms):
         teacher = await new_page()
         said = []
-        for _ in range(panel.MOST_OPENED + 1):
+        for _ in range(room_panel.MOST_OPENED + 1):
             code = await teacher.room.open()
             if code:
                 await rooms.close(code, teacher.room._secret)
@@ -221,8 +222,8 @@ def test_a_page_opens_few_rooms_in_its_life(a_class):
         return said, teacher.said
 
     said, told = a_class(do)
-    assert said == [*[True] * panel.MOST_OPENED, False]
-    assert f"allowed are {panel.MOST_OPENED} rooms of one page" in told[0]
+    assert said == [*[True] * room_panel.MOST_OPENED, False]
+    assert f"allowed are {room_panel.MOST_OPENED} rooms of one page" in told[0]
 
 
 def test_a_page_opens_one_room(a_class):

@@ -19,16 +19,16 @@ from sgmcmc_lab.app import link
 from sgmcmc_lab.app.lesson import course, headless_claims
 from sgmcmc_lab.app.lesson.catalogue import Catalogue, about, broken, hours, item, terms
 from sgmcmc_lab.app.lesson.marks import marks, summary
-from sgmcmc_lab.app.lesson.measuring import Measuring
 from sgmcmc_lab.app.lesson.names import names
 from sgmcmc_lab.app.lesson.numbers import Numbers
-from sgmcmc_lab.app.lesson.panel import Anchor, LessonPanel, Option
 from sgmcmc_lab.app.lesson.position import SKIPPED, Place
 from sgmcmc_lab.app.lesson.progress import ProgressStore, outcome
 from sgmcmc_lab.app.lesson.prose import as_html, as_words, in_line
 from sgmcmc_lab.app.lesson.rules import is_hidden
 from sgmcmc_lab.app.live.lanes import scene_of
 from sgmcmc_lab.app.page.controls import Controls
+from sgmcmc_lab.app.page.lesson_panel import Anchor, LessonPanel, Option
+from sgmcmc_lab.app.page.measuring import Measuring
 from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.page.shell import WELCOME
 from sgmcmc_lab.app.state import AppState, first_speed
@@ -669,7 +669,7 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
         going.wait(60)
 
     monkeypatch.setattr(headless_claims.Proof, "_measured", slowly)
-    monkeypatch.setattr("sgmcmc_lab.app.lesson.measuring.EACH_SECONDS", 0.01)
+    monkeypatch.setattr("sgmcmc_lab.app.page.measuring.EACH_SECONDS", 0.01)
     waiting = []
     made = Measuring(step, ("one", "two"), theme.LIGHT, "python -m sgmcmc_lab.lessons swept", waiting.append)
     assert "python -m sgmcmc_lab.lessons swept" in str([one.object for one in made.panel.select(pn.pane.HTML)])

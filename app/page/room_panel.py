@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import panel as pn
 
@@ -15,18 +15,16 @@ from sgmcmc_lab.app import link
 from sgmcmc_lab.app.lesson.course import read_apart
 from sgmcmc_lab.app.lesson.position import SKIPPED
 from sgmcmc_lab.app.live.page_lock import on_page
+from sgmcmc_lab.app.page.lesson_panel import LessonPanel
+from sgmcmc_lab.app.page.share import ShareDialog
 from sgmcmc_lab.app.room import pages, race, shown
 from sgmcmc_lab.app.room.bar import RoomBar
 from sgmcmc_lab.app.room.hub import hub
 from sgmcmc_lab.app.room.network import address_of
 from sgmcmc_lab.app.room.presses import Presses
 from sgmcmc_lab.app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, carefully, new_mark, rooms
-from sgmcmc_lab.app.room.share import ShareDialog
+from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.samplers.parameters import SpecError
-
-if TYPE_CHECKING:
-    from sgmcmc_lab.app.lesson.panel import LessonPanel
-    from sgmcmc_lab.app.state import AppState
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -42,8 +40,8 @@ class RoomPanel:
 
     def __init__(
         self,
-        state: "AppState",
-        lesson: "LessonPanel",
+        state: AppState,
+        lesson: LessonPanel,
         notify: Callable[[str, str], None],
         tell: Callable[[Sequence[str]], None],
         do_later: Callable[[Coroutine[Any, Any, None]], None],

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -12,14 +12,11 @@ from sgmcmc_lab.app import link
 from sgmcmc_lab.app.live.page_lock import on_page
 from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.room import pages
-from sgmcmc_lab.app.room.network import address_of, addresses, qr_svg
+from sgmcmc_lab.app.room.network import address_of, addresses, hosts, qr_svg
 from sgmcmc_lab.app.room.rooms import carefully, rooms
 from sgmcmc_lab.app.room.store import REDIS, Redis, store
-from sgmcmc_lab.app.server.handlers import GuardedTornado
+from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.samplers.parameters import SpecError
-
-if TYPE_CHECKING:
-    from sgmcmc_lab.app.state import AppState
 
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 MOST = 20
@@ -41,7 +38,7 @@ class ShareDialog:
 
     def __init__(
         self,
-        state: "AppState",
+        state: AppState,
         is_maker: Callable[[], bool],
         open_room: Callable[[], Coroutine[Any, Any, str]],
         notify: Callable[[str, str], None],
@@ -86,8 +83,7 @@ class ShareDialog:
         port = f":{self._port}" if self._port else ""
         if self._name not in OWN_NAMES:
             return [f"{self._name}{port}"]
-        guard = GuardedTornado.serving
-        return [] if guard is None else [host for one in addresses() if guard.knows(host := f"{one}{port}")]
+        return hosts(port)
 
     def _show(self, urls: list[str]) -> None:
         alone = process.task_id() is not None and not isinstance(store(), Redis)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -11,18 +11,16 @@ from bokeh.models import Div
 from panel.custom import Child, JSComponent
 
 from sgmcmc_lab.app.lesson.marks import Mark, marks, summary
-from sgmcmc_lab.app.lesson.measuring import Measuring
 from sgmcmc_lab.app.lesson.numbers import Numbers
 from sgmcmc_lab.app.lesson.position import SKIPPED, Place
 from sgmcmc_lab.app.lesson.progress import ProgressStore, news, outcome
 from sgmcmc_lab.app.lesson.prose import as_html, as_words, in_line, paper
+from sgmcmc_lab.app.page.measuring import Measuring
+from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.bundle import ASSETS
 from sgmcmc_lab.app.views.theme import Theme, theme
 from sgmcmc_lab.lessons import Lesson, Step
 from sgmcmc_lab.lessons.glossary import Term
-
-if TYPE_CHECKING:
-    from sgmcmc_lab.app.state import AppState
 
 WIDTH = 390
 """Of the panel beside the views, in pixels."""
@@ -124,7 +122,7 @@ class LessonPanel:
 
     def __init__(
         self,
-        state: "AppState",
+        state: AppState,
         controls: Any,
         go: Callable[[Lesson, int], None],
         go_to: Callable[[str], None],
