@@ -19,9 +19,9 @@ from typing import Any
 import param
 from tqdm import tqdm
 
-from sgmcmc_lab.samplers import engine, file_format
+from sgmcmc_lab.samplers import convergence, engine, file_format
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.diagnostics import autocorrelation, convergence
+from sgmcmc_lab.samplers.diagnostics import autocorrelation
 from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
 from sgmcmc_lab.samplers.file_format import Format
 from sgmcmc_lab.samplers.files import read_file

@@ -43,6 +43,8 @@ GROUPS = {
         "test_diagnostics",
         "test_readings",
     ),
+    "samplers/convergence.py": ("test_diagnostics", "test_readings"),
+    "samplers/kolmogorov.py": ("test_diagnostics*",),
     "samplers/expressions": (
         "test_expressions",
         "test_densities",

@@ -1,1 +1,1 @@
-"""Lessons on the page: the place in the course, its panel, live claims, and the list."""
+"""Lessons on the page: the position in the course, marks of claims, progress, and the list."""

@@ -12,6 +12,7 @@ from sgmcmc_lab.lessons.measures.base import MOMENTA, OWN_RUN, Evidence, Measure
 from sgmcmc_lab.lessons.measures.expectation import Expectation
 from sgmcmc_lab.lessons.measures.kl import KL
 from sgmcmc_lab.lessons.measures.ks import KS, ChainKS
+from sgmcmc_lab.samplers import kolmogorov
 from sgmcmc_lab.samplers.diagnostics import divergence, ks
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.live import description
@@ -147,8 +148,8 @@ def described_measure(measure: Measure) -> dict[str, Any]:
 def per_root(measure: Measure, spec: RunSpec) -> float | None:
     """The exact value times √n for n draws of all chains, where it is proportional to 1/√n; None otherwise."""
     if isinstance(measure, ChainKS):
-        return ks.baseline(1 / spec.n_chains)
-    return ks.baseline(1) if isinstance(measure, KS) else None
+        return kolmogorov.baseline(1 / spec.n_chains)
+    return kolmogorov.baseline(1) if isinstance(measure, KS) else None
 
 
 def cells(measure: Measure, spec: RunSpec) -> dict[str, Any]:

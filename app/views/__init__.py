@@ -1,4 +1,7 @@
-"""The views, one a file, in the order of the page; those of the inside of a model of data are in ``models``."""
+"""The views, one a file, in the order of the page; those of the inside of a model of data are in ``models``.
+
+The theme, the formulas and the scripts that all parts of a page use stand beside them.
+"""
 
 from functools import lru_cache
 

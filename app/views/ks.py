@@ -7,7 +7,7 @@ import numpy as np
 
 from sgmcmc_lab.app.views.base import Array, CurvePoint
 from sgmcmc_lab.app.views.distance import POINTS, Distance, first_name
-from sgmcmc_lab.samplers.diagnostics import ks
+from sgmcmc_lab.samplers import kolmogorov
 
 
 class KS(Distance):
@@ -30,7 +30,7 @@ class KS(Distance):
     def build(self) -> Any:
         self.describe()
         target = self.scene.target
-        self._band = ks.band(1, columns=len(target.ks_columns))
+        self._band = kolmogorov.band(1, columns=len(target.ks_columns))
         self._kl = "KL" if target.planar or target.n_columns == 1 else f"KL of {first_name(target)}"
         figure = super().build()
         if not target.exact_law:
@@ -64,7 +64,7 @@ class KS(Distance):
         figure.line("x", "mean", source=noise, line_color=colour or colours.exact, line_width=1.0 if colour else 1.5)
 
     def live_data(self) -> dict[str, Any]:
-        return super().live_data() | {"band": list(self._band), "mean": ks.KOLMOGOROV_MEAN, "kl": self._kl}
+        return super().live_data() | {"band": list(self._band), "mean": kolmogorov.KOLMOGOROV_MEAN, "kl": self._kl}
 
     def distance(self, point: CurvePoint) -> float:
         return point.ks
@@ -72,7 +72,7 @@ class KS(Distance):
     def noise(self, points: Sequence[CurvePoint]) -> tuple[Array, ...]:
         root = np.sqrt([point.n_draws for point in points])
         low, high = self._band
-        return low / root, high / root, ks.KOLMOGOROV_MEAN / root
+        return low / root, high / root, kolmogorov.KOLMOGOROV_MEAN / root
 
     def caption_of(self, point: CurvePoint) -> str:
         """The distance, and on the line and in the plane the KL divergence, without what noise alone adds to it."""

@@ -12,7 +12,7 @@ from sgmcmc_lab.app.views.base import COLUMNS, Data, LaneFrame, View
 from sgmcmc_lab.app.views.marks import lane_labels, number_axis, run_window
 from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.theme import FINE, plot
-from sgmcmc_lab.samplers.diagnostics import convergence
+from sgmcmc_lab.samplers import convergence
 from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
 from sgmcmc_lab.samplers.targets.base import Array
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from sgmcmc_lab.lessons.measures.base import DRAWS, NAN, Estimate, Evidence, Measure, spread
+from sgmcmc_lab.samplers import kolmogorov
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import Count, SpecError
@@ -39,7 +40,7 @@ class KS(Measure):
             if int(self.column)
             else ks.mean_distance(statistics, lane.trace.target)
         )
-        return Estimate(value, None, ks.baseline(n))
+        return Estimate(value, None, kolmogorov.baseline(n))
 
 
 class ChainKS(Measure):
@@ -54,4 +55,4 @@ class ChainKS(Measure):
         if draws is None or draws.shape[1] == 0:
             return Estimate(NAN)
         values = np.array([ks.of_draws(lane.trace.target, chain) for chain in draws])
-        return Estimate(float(values.mean()), spread(values), ks.baseline(draws.shape[1]))
+        return Estimate(float(values.mean()), spread(values), kolmogorov.baseline(draws.shape[1]))

@@ -1,7 +1,7 @@
 """Whether the chains agree."""
 
 from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, OfChains
-from sgmcmc_lab.samplers.diagnostics import convergence
+from sgmcmc_lab.samplers import convergence
 from sgmcmc_lab.samplers.models.run import ModelRun
 
 

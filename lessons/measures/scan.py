@@ -3,8 +3,8 @@
 import numpy as np
 
 from sgmcmc_lab.lessons.measures.base import OWN_RUN, Estimate, Evidence, Measure, spread
+from sgmcmc_lab.samplers import convergence
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.diagnostics import convergence
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.models.batch_size import exact_tau, scan_chain
 from sgmcmc_lab.samplers.parameters import Count, Real, SpecError

@@ -8,7 +8,8 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from sgmcmc_lab.samplers.diagnostics import convergence, ks
+from sgmcmc_lab.samplers import convergence, kolmogorov
+from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.engine import Run
 from sgmcmc_lab.samplers.running_statistics import N_BINS, Statistics
 
@@ -63,7 +64,7 @@ def _reason(run: Run, k: int, distance: float) -> str:
     found = convergence.summary(statistics.history(), k)
     if not isfinite(found.ess_bulk):
         return f"{name} has not moved"
-    if found.rhat > UNMIXED or distance < 2 * ks.KOLMOGOROV_MEAN / sqrt(found.ess_bulk):
+    if found.rhat > UNMIXED or distance < 2 * kolmogorov.KOLMOGOROV_MEAN / sqrt(found.ess_bulk):
         rhat = f"R̂ {found.rhat:.2f}, " if isfinite(found.rhat) else ""
         return f"{name} has not mixed: {rhat}{found.ess_bulk:.0f} effective draws"
     noise = run.gradient.noise()

@@ -16,11 +16,11 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from sgmcmc_lab.samplers import engine, running_statistics
+from sgmcmc_lab.samplers import convergence, engine, running_statistics
 from sgmcmc_lab.samplers.choices import Choice, make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import BorrowedArray
-from sgmcmc_lab.samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, divergence, ks, moments
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels import Sampler

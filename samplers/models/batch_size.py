@@ -12,6 +12,7 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
+from sgmcmc_lab.samplers import convergence
 from sgmcmc_lab.samplers.compile import jit
 
 Array = NDArray[np.float64]
@@ -31,9 +32,6 @@ def tau_int(draws: ArrayLike, block: int = 1) -> float:
     noise one by one. Such are the draws of φ ~ p(φ | z): the larger part of their variance is new in every step, and
     what they have of the z is remembered. The blocks' means have little of what is new.
     """
-    # Diagnostics import runs, and runs import models.
-    from sgmcmc_lab.samplers.diagnostics import convergence
-
     x = np.asarray(draws, dtype=float)
     n = len(x) // block
     if n < convergence.ENOUGH or not np.ptp(x) > 0:

@@ -16,6 +16,8 @@ from scipy import special
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.convergence import summary
+from sgmcmc_lab.samplers.kolmogorov import baseline
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.base import Array, Column, Target, Tell
 from sgmcmc_lab.samplers.targets.newton import inverse_factor
@@ -147,8 +149,6 @@ class Reference(NamedTuple):
     @classmethod
     def of(cls, draws: Array, values: Array) -> "Reference":
         """Of θ (chains, draws, dim), and the columns there (chains, draws, columns)."""
-        from sgmcmc_lab.samplers.diagnostics.convergence import summary
-
         found = [summary(values, k) for k in range(values.shape[2])]
         return cls(draws, max(c.rhat for c in found), min(min(c.ess_bulk, c.ess_tail) for c in found))
 
@@ -284,8 +284,6 @@ class LongRun(Target):
 
     @property
     def uncertainty(self) -> float:
-        from sgmcmc_lab.samplers.diagnostics.ks import baseline
-
         return baseline(self.reference.ess)
 
     def facts(self) -> Mapping[str, str]:

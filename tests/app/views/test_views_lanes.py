@@ -25,8 +25,8 @@ from sgmcmc_lab.app.views.base import Frame, Position, Scene, View
 from sgmcmc_lab.app.views.drift import CUT
 from sgmcmc_lab.app.views.models.scores import curve
 from sgmcmc_lab.app.views.recipes import RecipeView, layouts_of
-from sgmcmc_lab.samplers import Change, Choice, Experiment, Run
-from sgmcmc_lab.samplers.diagnostics import convergence, divergence
+from sgmcmc_lab.samplers import Change, Choice, Experiment, Run, convergence, kolmogorov
+from sgmcmc_lab.samplers.diagnostics import divergence
 from sgmcmc_lab.samplers.diagnostics import ks as diagnostics_ks
 from sgmcmc_lab.samplers.models.run import Score, start
 from sgmcmc_lab.samplers.targets.base import ByTarget
@@ -422,10 +422,10 @@ def test_the_band_of_the_sparse_simplex_is_that_of_nine_odds():
     made[0].run.advance(250)
     made[0].record()
     _, low, high, mean = (column[-1] for column in view.compute([made[0].frame("steps")])["noise 0"])
-    assert (low, high) == pytest.approx(diagnostics_ks.band(1000, columns=9))
-    assert mean == pytest.approx(diagnostics_ks.baseline(1000))
+    assert (low, high) == pytest.approx(kolmogorov.band(1000, columns=9))
+    assert mean == pytest.approx(kolmogorov.baseline(1000))
     # Planted fault: all nineteen columns.
-    assert high != pytest.approx(diagnostics_ks.band(1000, columns=19)[1], rel=0.01)
+    assert high != pytest.approx(kolmogorov.band(1000, columns=19)[1], rel=0.01)
 
 
 @pytest.mark.parametrize("key", ["ks", "kl"])
@@ -444,9 +444,7 @@ def test_a_change_restarts_the_noise_of_its_lane_alone(key):
     sizes = [record.run.statistics.n_draws for record in made]
     assert sizes == [4 * 50, 4 * 250]
     lowest = [data[f"noise {i}"][1][-1] for i in range(2)]
-    due = [
-        diagnostics_ks.band(n, columns=1)[0] if key == "ks" else made[i].curve[-1].exact_kl for i, n in enumerate(sizes)
-    ]
+    due = [kolmogorov.band(n, columns=1)[0] if key == "ks" else made[i].curve[-1].exact_kl for i, n in enumerate(sizes)]
     assert lowest == pytest.approx(due)
     # Planted fault: both have the first lane's.
     assert lowest[1] != pytest.approx(due[0], rel=0.1)

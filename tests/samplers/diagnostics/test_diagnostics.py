@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sgmcmc_lab.samplers import RunSpec, diagnostics, run
-from sgmcmc_lab.samplers.diagnostics import autocorrelation, convergence, divergence, ks, moments
+from sgmcmc_lab.samplers import RunSpec, convergence, diagnostics, kolmogorov, run
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, divergence, ks, moments
 from sgmcmc_lab.samplers.running_statistics import WATCHED, Statistics
 from sgmcmc_lab.samplers.targets import TARGETS, dirichlet
 from tests.helpers.work import calls_of
@@ -94,28 +94,28 @@ def test_rosenblatt_columns_of_exact_dirichlet_draws_have_the_kolmogorov_mean():
 
 
 def test_the_baseline_is_the_mean_of_the_kolmogorov_law():
-    assert abs(ks.KOLMOGOROV_MEAN - stats.kstwobign.mean()) < 1e-6
-    assert ks.baseline(1000) == pytest.approx(0.8687 / np.sqrt(1000), rel=1e-4)
+    assert abs(kolmogorov.KOLMOGOROV_MEAN - stats.kstwobign.mean()) < 1e-6
+    assert kolmogorov.baseline(1000) == pytest.approx(0.8687 / np.sqrt(1000), rel=1e-4)
     # At n draws the exact mean is lower by about 1/6n.
-    assert ks.baseline(1000) == pytest.approx(stats.kstwo(1000).mean(), abs=2 / 6000)
+    assert kolmogorov.baseline(1000) == pytest.approx(stats.kstwo(1000).mean(), abs=2 / 6000)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 9])
 def test_the_band_holds_its_share(columns):
     repeats = 20_000
     scores = stats.kstwobign.rvs(size=(repeats, columns), random_state=columns).mean(axis=1)
-    low, high = ks.band(1.0, 0.9, columns)
+    low, high = kolmogorov.band(1.0, 0.9, columns)
     error = np.sqrt(0.05 * 0.95 / repeats)
     assert abs((scores < low).mean() - 0.05) < Z * error
     assert abs((scores > high).mean() - 0.05) < Z * error
     # The planted fault: the band of a different number of columns.
-    low, high = ks.band(1.0, 0.9, 2 * columns)
+    low, high = kolmogorov.band(1.0, 0.9, 2 * columns)
     assert max(abs((scores < low).mean() - 0.05), abs((scores > high).mean() - 0.05)) > 2 * Z * error
 
 
 def test_the_score_of_a_run_of_exact_draws_is_in_the_band():
     trace = exact("sparse_dirichlet", n_steps=20_000, n_chains=4)
-    low, high = ks.band(trace.statistics.n_draws, 0.9999, columns=9)
+    low, high = kolmogorov.band(trace.statistics.n_draws, 0.9999, columns=9)
     assert low < ks.mean_distance(trace.statistics, trace.target) < high
     biased = run(RunSpec.of("sparse_dirichlet", "sgrld", n_steps=20_000)).statistics
     assert ks.mean_distance(biased, trace.target) > 10 * high

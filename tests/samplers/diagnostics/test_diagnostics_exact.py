@@ -5,8 +5,8 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 from scipy import stats
 
-from sgmcmc_lab.samplers import RunSpec, run
-from sgmcmc_lab.samplers.diagnostics import autocorrelation, divergence, ks, moments
+from sgmcmc_lab.samplers import RunSpec, kolmogorov, run
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, divergence, moments
 from sgmcmc_lab.samplers.diagnostics.predictive import STATISTICS, p_value
 from sgmcmc_lab.samplers.engine import Run
 from sgmcmc_lab.samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
@@ -42,9 +42,9 @@ def test_the_joint_masses_are_those_of_the_cells():
 
 def test_one_column_has_the_band_of_the_kolmogorov_law():
     low, high = stats.kstwobign.ppf([0.05, 0.95]) / 10
-    assert ks.band(100) == (pytest.approx(low), pytest.approx(high))
+    assert kolmogorov.band(100) == (pytest.approx(low), pytest.approx(high))
     low, high = stats.kstwobign.ppf([0.25, 0.75]) / 20
-    assert ks.band(400, 0.5) == (pytest.approx(low), pytest.approx(high))
+    assert kolmogorov.band(400, 0.5) == (pytest.approx(low), pytest.approx(high))
 
 
 @pytest.mark.parametrize("level", [0.9, 0.5])
@@ -54,7 +54,7 @@ def test_two_columns_have_the_band_of_the_law_of_their_mean(level):
     nodes, weights = leggauss(200)
     x = 1.5 * (nodes + 1)
     mass = 1.5 * weights * law.pdf(x)
-    for end, below in zip(ks.band(1, level, 2), ((1 - level) / 2, (1 + level) / 2), strict=True):
+    for end, below in zip(kolmogorov.band(1, level, 2), ((1 - level) / 2, (1 + level) / 2), strict=True):
         before, after = (mass @ law.cdf(np.maximum(2 * m - x, 0)) for m in (end - 2e-6, end + 2e-6))
         assert before < below < after
 

@@ -15,9 +15,9 @@ from numba import types
 from scipy import special, stats
 from scipy.interpolate import PchipInterpolator
 
-from sgmcmc_lab.samplers import RunSpec, run, running_statistics
+from sgmcmc_lab.samplers import RunSpec, convergence, run, running_statistics
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.diagnostics import autocorrelation, bands, convergence, divergence, histogram, ks, moments
+from sgmcmc_lab.samplers.diagnostics import autocorrelation, bands, divergence, histogram, ks, moments
 from sgmcmc_lab.samplers.running_statistics import LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, Statistics
 from sgmcmc_lab.samplers.targets import expectations
 

@@ -10,9 +10,8 @@ from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.base import COLUMNS, Frame, Scene
 from sgmcmc_lab.lessons.evidence import measured
 from sgmcmc_lab.lessons.measures import MEASURES
-from sgmcmc_lab.samplers import Change, Choice, Experiment
+from sgmcmc_lab.samplers import Change, Choice, Experiment, convergence
 from sgmcmc_lab.samplers.cli import main
-from sgmcmc_lab.samplers.diagnostics import convergence
 from sgmcmc_lab.samplers.diagnostics.autocorrelation import integrated_time
 from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from sgmcmc_lab.samplers import Experiment, RunSpec, run
-from sgmcmc_lab.samplers.diagnostics.convergence import summary
+from sgmcmc_lab.samplers.convergence import summary
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import newton

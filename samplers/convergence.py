@@ -4,9 +4,11 @@ from math import erfc, exp, log, log10, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.targets.base import Array
+
+Array = NDArray[np.float64]
 
 FEWEST = 4
 """Draws of a chain."""
