@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import param
 
-from sgmcmc_lab.app.lesson import position as places
+from sgmcmc_lab.app.lesson.position import FIELDS, find_step, follow_link
 from sgmcmc_lab.app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
 from sgmcmc_lab.app.state.upload import KINDS
 from sgmcmc_lab.app.views import VIEWS, axes_of, coordinates
@@ -39,7 +39,7 @@ def to_query(state: AppState) -> str:
     """The state as ``?target=…&lane=…&views=…``."""
     own = {"show": state.shown + 1} if state.experiment.of_model else {}
     parts = {
-        **state.place.to_fields(),
+        **state.position.to_fields(),
         "views": ",".join(state.shown_views()),
         "axis": state.axis,
         "coordinate": state.coordinate + 1,
@@ -61,7 +61,7 @@ def to_query(state: AppState) -> str:
     if state.hidden:
         parts["hide"] = ",".join(state.hidden)
     page = "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in parts.items())
-    step = state.place.step
+    step = state.position.step
     whole = step is None or state.experiment != step.spec
     return f"?{state.experiment.to_query() if whole else f'v={VERSION}'}&{page}"
 
@@ -69,9 +69,9 @@ def to_query(state: AppState) -> str:
 def read_query(state: AppState, query: str) -> list[str]:
     """Set the state from a link. Returns a sentence for everything that is not as the link says."""
     fields, messages = read_fields(query)
-    elsewhere = places.read(state.place, fields)
+    elsewhere = follow_link(state.position, fields)
     messages += elsewhere
-    step = state.place.step
+    step = state.position.step
     if step is not None:
         state.follow(step)
     experiment, problems = _experiment(query, fields, state.experiment if step is not None else opens_with(fields))
@@ -115,22 +115,22 @@ def follow(state: AppState, query: str) -> list[str]:
     A run that the link leaves unchanged continues: another step size does not begin the run anew.
     """
     fields, messages = read_fields(query)
-    place = state.place
-    with param.parameterized.batch_call_watchers(state), param.parameterized.batch_call_watchers(place):
-        found = places.find(fields, messages)
+    position = state.position
+    with param.parameterized.batch_call_watchers(state), param.parameterized.batch_call_watchers(position):
+        found = find_step(fields, messages)
         if found is None:
-            place.leave()
-        elif found != (place.lesson, place.number):
-            place.open(*found)
+            position.leave()
+        elif found != (position.lesson, position.number):
+            position.open(*found)
             state.follow(found[0].steps[found[1] - 1])
-        step = place.step
+        step = position.step
         experiment, problems = _experiment(
             query, fields, (step.spec if step is not None else None) or opens_with(fields)
         )
         state.asked = _asked(query, fields, experiment)
         if step is None or step.spec is not None or "target" in fields:
             state.open(experiment)
-        place.free, place.everything = fields.get("try") in ("1", "2"), fields.get("try") == "2"
+        position.free, position.everything = fields.get("try") in ("1", "2"), fields.get("try") == "2"
         own = {
             "theme": "dark" if state.dark else "light",
             "present": str(int(state.present)),
@@ -138,7 +138,7 @@ def follow(state: AppState, query: str) -> list[str]:
             "hide": ",".join(state.hidden),
         }
         _read_page(state, {"slow": "0", **fields, **own}, messages)
-        state.playing = fields.get("play", "1") == "1" and not place.waiting and not problems
+        state.playing = fields.get("play", "1") == "1" and not position.waiting and not problems
         resets = fields.get("resets", "0")
         if state.led_resets not in (None, resets):
             state.reset()
@@ -201,7 +201,7 @@ def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
         return {}, []
     fields = dict(listed)
     of_page = (
-        *places.FIELDS,
+        *FIELDS,
         "views",
         "axis",
         "coordinate",
@@ -226,7 +226,7 @@ def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
 
 def _read_page(state: AppState, fields: dict[str, str], messages: list[str]) -> None:
     """Set what is on the page."""
-    experiment, step = state.experiment, state.place.step
+    experiment, step = state.experiment, state.position.step
     state.hidden = _hidden(_parts(fields, "hide", messages), experiment, messages)
     # A lesson's question is answered before anything runs: its step left the page paused.
     waits = step is not None and not state.playing

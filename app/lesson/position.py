@@ -1,4 +1,4 @@
-"""A person's place in the course: lesson, step, answer, and whether all controls are free."""
+"""A person's position in the course: lesson, step, answer, and whether all controls are free."""
 
 import re
 
@@ -15,7 +15,7 @@ FIELDS = ("lesson", "step", "answer", "answers", "try")
 """The part of it that a link holds."""
 
 
-class Place(param.Parameterized):
+class CoursePosition(param.Parameterized):
     """No lesson, or a step of one."""
 
     lesson = param.ClassSelector(class_=Lesson, default=None, allow_None=True)
@@ -92,7 +92,7 @@ class Place(param.Parameterized):
         return out | ({"try": "2" if self.everything else "1"} if self.free else {})
 
 
-def find(fields: dict[str, str], messages: list[str]) -> tuple[Lesson, int] | None:
+def find_step(fields: dict[str, str], messages: list[str]) -> tuple[Lesson, int] | None:
     """The step that a link names, and a sentence for what is not as it says."""
     if "lesson" not in fields:
         messages += [
@@ -120,10 +120,10 @@ def find(fields: dict[str, str], messages: list[str]) -> tuple[Lesson, int] | No
     return lesson, number
 
 
-def read(place: Place, fields: dict[str, str]) -> list[str]:
+def follow_link(position: CoursePosition, fields: dict[str, str]) -> list[str]:
     """Go where a link says. Returns a sentence for everything that is not as it says."""
     messages: list[str] = []
-    found = find(fields, messages)
+    found = find_step(fields, messages)
     if found is None:
         return messages
     lesson, number = found
@@ -131,21 +131,21 @@ def read(place: Place, fields: dict[str, str]) -> list[str]:
         step, _, answer = text.partition(".")
         whole = re.fullmatch(r"[0-9]{1,3}\.[0-9]", text) and 1 <= int(step) <= len(lesson.steps)
         if whole and allows(lesson.steps[int(step) - 1], int(answer)):
-            place.remember(lesson, int(step), int(answer))
+            position.remember(lesson, int(step), int(answer))
         else:
             messages.append(
                 f"answers = {text[:40]!r}: allowed is step.answer, such as 2.1 for the first option of step 2."
             )
-    place.open(lesson, number)
+    position.open(lesson, number)
     if "answer" in fields:
         text = fields["answer"]
         try:
-            place.reply(int(text) if re.fullmatch(r"[0-9]", text) else -1)
+            position.reply(int(text) if re.fullmatch(r"[0-9]", text) else -1)
         except SpecError as error:
             messages.append(str(SpecError("answer", text, error.allowed)))
     if fields.get("try", "0") not in ("0", "1", "2"):
         messages.append(f"try = {fields['try'][:40]!r}: allowed is one of 0, 1, 2; 0 is used instead.")
-    place.free, place.everything = fields.get("try") in ("1", "2"), fields.get("try") == "2"
+    position.free, position.everything = fields.get("try") in ("1", "2"), fields.get("try") == "2"
     return messages
 
 

@@ -135,7 +135,7 @@ class Runner(Live):
         state.param.watch(lambda *_: self._ask(), "speed")
         state.param.watch(lambda *_: self._change_pace(), ["playing", "slow"])
         # A lesson has names of its own for the lanes.
-        state.place.param.watch(
+        state.position.param.watch(
             lambda *_: self._ask(rebuild=self._built is not None and self._wanted() != self._built),
             ["lesson", "number"],
         )

@@ -283,7 +283,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         views[n_lanes]["dark"]["before"] |= recoloured.before
         views[n_lanes]["dark"]["after"] |= recoloured.after
     shown = list(views[n_lanes]["views"])
-    step = state.place.step
+    step = state.position.step
     # A lesson's claims hold for its own number of chains.
     most_chains = MOST_CHAINS if step is None else max(MOST_CHAINS, experiment.n_chains)
     moved = [
@@ -464,7 +464,7 @@ def _stop(
             "taps": {view.key: {**tap, **_ids(view)} for view, twin in pairs if (tap := twin.live_tap())},
         }
     return {
-        "target": aimed(target, _with_draws(alone), state.place.step),
+        "target": aimed(target, _with_draws(alone), state.position.step),
         "kinds": [
             {name: part for name, part in kind.items() if part != base[name]}
             for kind, base in zip(there, kinds, strict=True)

@@ -26,7 +26,7 @@ def followed_page(state: AppState, racing: bool = False) -> Followed:
 
     Raises :class:`SpecError`.
     """
-    step = state.place.step
+    step = state.position.step
     parts = []
     if step is not None:
         parts = [f"<h2>{step.number}. {sentence(step.title)}</h2>", as_html(filled_text(step.text, step), mathml)]
@@ -34,7 +34,9 @@ def followed_page(state: AppState, racing: bool = False) -> Followed:
         if step.watch and step.question is None:
             parts.append(f"<p><b>Watch this.</b> {sentence(filled_text(step.watch, step))}</p>")
     title = (
-        state.place.lesson.title if state.place.lesson is not None else ANY_TARGET[state.experiment.target.key].title
+        state.position.lesson.title
+        if state.position.lesson is not None
+        else ANY_TARGET[state.experiment.target.key].title
     )
     text = f"<section class='text' data-step='1'>{''.join(parts)}</section>" if parts else ""
     if state.experiment.of_model:

@@ -62,7 +62,7 @@ def of_step(lesson: Lesson, step: Step) -> dict[str, Any] | None:
     if spec is None:
         return None
     state = AppState(experiment=spec)
-    state.place.open(lesson, step.number)
+    state.position.open(lesson, step.number)
     state.follow(replace(step, spec=spec))
     try:
         lanes = ModelLanes.prepare(Progress(), spec, None) if spec.of_model else DensityLanes.prepare(Progress(), spec)

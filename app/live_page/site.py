@@ -175,7 +175,7 @@ def _state(lesson: Lesson, step: Step) -> AppState | None:
         return None
     assert step.spec is not None
     state = AppState(experiment=step.spec)
-    state.place.open(lesson, step.number)
+    state.position.open(lesson, step.number)
     shown = state.views
     state.follow(step)
     state.views = state.views or shown

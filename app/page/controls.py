@@ -226,9 +226,9 @@ class ControlPanel(ABC):
 
     def refresh(self, force: bool = False) -> None:
         """Make the parts that are needed now, and let the widgets of the others show what is true now."""
-        place = self.state.place
-        here = place.restricted == self._of_lesson
-        step = (place.lesson.key, place.number) if place.restricted else None
+        position = self.state.position
+        here = position.restricted == self._of_lesson
+        step = (position.lesson.key, position.number) if position.restricted else None
         before, wanted = self._made, {(key, step): make for key, make in self.parts().items()} if here else {}
         self._made = {
             key: before[key] if key in before and not force else self._part(make) for key, make in wanted.items()
@@ -392,7 +392,7 @@ class Controls(ControlPanel):
         self._own = FormatBox(lambda field, value: self._take(state.read_again, field, value))
         self._problem = Notice(margin=(4, 10))
         state.param.watch(lambda *_: later(self.refresh), ["experiment", "upload", "brought", "dark"])
-        state.place.param.watch(lambda *_: later(self.refresh), ["lesson", "number", "free"])
+        state.position.param.watch(lambda *_: later(self.refresh), ["lesson", "number", "free"])
         self.refresh()
 
     def show_problem(self, message: str) -> None:

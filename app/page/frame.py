@@ -113,7 +113,7 @@ class Frame:
     def fit_lesson(self) -> None:
         """Follow the lesson's step: its panel has the controls in place of the sidebar."""
         self._body.css_classes = self._body_classes()
-        self.page.param.update(sx=self._sx(), sidebar_open=self._opens_sidebar(asked=self._state.place.free))
+        self.page.param.update(sx=self._sx(), sidebar_open=self._opens_sidebar(asked=self._state.position.free))
 
     def fit_presenter(self) -> None:
         """Follow presenter mode."""
@@ -135,7 +135,7 @@ class Frame:
 
     def toggle_sidebar(self) -> None:
         """Open or close the sidebar, where the page has one."""
-        if self.page.sidebar and not self._state.place.restricted:
+        if self.page.sidebar and not self._state.position.restricted:
             self.page.sidebar_open = not self.page.sidebar_open
 
     def _choose_theme(self, event: Any) -> None:
@@ -148,15 +148,15 @@ class Frame:
         if "controls" in self._state.hidden:
             # The frame would move the page into the place of a closed sidebar that is not there.
             return True
-        return not self._state.place.restricted and (asked or not (self._narrow or self._state.present))
+        return not self._state.position.restricted and (asked or not (self._narrow or self._state.present))
 
     def _sx(self) -> dict[str, Any]:
         state = self._state
-        return _SX | (SX if state.present else {}) | (_NO_DRAWER if state.place.restricted else {})
+        return _SX | (SX if state.present else {}) | (_NO_DRAWER if state.position.restricted else {})
 
     def _body_classes(self) -> list[str]:
-        place = self._state.place
-        classes = ["guided"] if place.restricted else ["free"] if place.free else []
+        position = self._state.position
+        classes = ["guided"] if position.restricted else ["free"] if position.free else []
         return classes + ["apart"] * bool(self._state.slow)
 
     def _screen_classes(self) -> list[str]:

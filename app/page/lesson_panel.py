@@ -12,7 +12,7 @@ from panel.custom import Child, JSComponent
 
 from sgmcmc_lab.app.lesson.marks import Mark, marks, summary
 from sgmcmc_lab.app.lesson.numbers import Numbers
-from sgmcmc_lab.app.lesson.position import SKIPPED, Place
+from sgmcmc_lab.app.lesson.position import SKIPPED, CoursePosition
 from sgmcmc_lab.app.lesson.progress import ProgressStore, news, outcome
 from sgmcmc_lab.app.lesson.prose import as_html, as_words, in_line, paper
 from sgmcmc_lab.app.page.measuring import Measuring
@@ -148,16 +148,16 @@ class LessonPanel:
         self._numbers = Numbers(state.experiment)
         self._answered = False
         self._withheld = False
-        self.place.param.watch(lambda *_: self._refresh(), ["lesson", "number", "answer", "free"])
+        self.position.param.watch(lambda *_: self._refresh(), ["lesson", "number", "answer", "free"])
         state.param.watch(lambda *_: self._refresh(), ["dark", "present", "teacher"])
         state.param.watch(lambda event: self._numbers.follow(event.new), "experiment")
         self._refresh()
 
     @property
-    def place(self) -> Place:
-        """The person's place in the course."""
-        place: Place = self.state.place
-        return place
+    def position(self) -> CoursePosition:
+        """The person's position in the course."""
+        position: CoursePosition = self.state.position
+        return position
 
     @property
     def colours(self) -> Theme:
@@ -166,8 +166,8 @@ class LessonPanel:
 
     def texts(self, spec: Any, runs: Sequence[Any]) -> list[tuple[str, str]]:
         """The check marks' texts now, by their model's id."""
-        step, divs = self.place.step, self._divs
-        if step is None or self.place.waiting or len(divs) != len(step.claims):
+        step, divs = self.position.step, self._divs
+        if step is None or self.position.waiting or len(divs) != len(step.claims):
             return []
         found = marks(step, spec, runs)
         texts = [(div.id, mark.html(self.colours)) for div, mark in zip(divs, found, strict=True)]
@@ -175,11 +175,11 @@ class LessonPanel:
 
     def _news(self, found: Sequence[Mark]) -> list[tuple[str, str]]:
         """News for the browser to store: the answers given in this lesson, and the claims of this step that are met."""
-        lesson, here = self.place.lesson, self.place.number
+        lesson, here = self.position.lesson, self.position.number
         if lesson is None:
             return []
         met = sum(mark.state == "holds" for mark in found)
-        answers = {here: self.place.answer, **self.place.answers(lesson.key)}
+        answers = {here: self.position.answer, **self.position.answers(lesson.key)}
         told = {n: (outcome(lesson.steps[n - 1], answer), met if n == here else 0) for n, answer in answers.items()}
         return [(model, news(lesson.key, told)) for model in self.progress.ids]
 
@@ -191,7 +191,7 @@ class LessonPanel:
 
     def next(self) -> None:
         """The next step, or after the last one the next lesson."""
-        lesson, number = self.place.lesson, self.place.number
+        lesson, number = self.position.lesson, self.position.number
         if lesson is None:
             return
         if number < len(lesson.steps):
@@ -203,18 +203,18 @@ class LessonPanel:
 
     def back(self) -> None:
         """The step before."""
-        if self.place.lesson is not None and self.place.number > 1:
-            self._go(self.place.lesson, self.place.number - 1)
+        if self.position.lesson is not None and self.position.number > 1:
+            self._go(self.position.lesson, self.position.number - 1)
 
     # The contents
 
     def _refresh(self) -> None:
-        lesson, step = self.place.lesson, self.place.step
+        lesson, step = self.position.lesson, self.position.step
         if lesson is None or step is None:
             self._divs = []
             self.panel.param.update(objects=[], visible=False)
             return
-        if self.place.free:
+        if self.position.free:
             self._divs = []
             row = pn.Row(
                 self._head(lesson), self._ways(lesson), stylesheets=[_SLIM], sizing_mode="stretch_width", margin=0
@@ -231,18 +231,18 @@ class LessonPanel:
         self._explained = set(self._reading[2])
         if step.question is not None:
             parts += self._question_parts(step)
-        if not self.place.waiting:
+        if not self.position.waiting:
             if step.watch:
                 parts.append(
                     self._box(
                         "visibility", f"<b>Watch this.</b> {in_line(step.watch, self._explained, self._numbers.html)}"
                     )
                 )
-            if self.place.restricted and self.controls is not None:
+            if self.position.restricted and self.controls is not None:
                 parts.append(self.controls.panel)
             parts += self._claims(step)
             parts += self._exercises(step)
-        self._divs = self._divs if not self.place.waiting else []
+        self._divs = self._divs if not self.position.waiting else []
         parts.append(self._ways(lesson))
         present = self.state.present
         self.panel.param.update(
@@ -278,15 +278,15 @@ class LessonPanel:
         leave = pmui.IconButton(
             icon="close", size="small", description="Leave the lesson; the experiment stays", margin=(2, 6, 2, 2)
         )
-        leave.on_click(lambda _: self.place.leave())
+        leave.on_click(lambda _: self.position.leave())
         where = self._text(
-            f"<span class='where'><b>{in_line(lesson.title)}</b> · step {self.place.number} of {len(lesson.steps)}</span>",
+            f"<span class='where'><b>{in_line(lesson.title)}</b> · step {self.position.number} of {len(lesson.steps)}</span>",
             margin=(6, 0),
         )
         return pn.Row(contents, where, leave, sizing_mode="stretch_width", margin=0, css_classes=["head"])
 
     def _question_parts(self, step: Step) -> list[Any]:
-        question, answer, lesson = step.question, self.place.answer, self.place.lesson
+        question, answer, lesson = step.question, self.position.answer, self.position.lesson
         assert question is not None
         assert lesson is not None
         if self._withheld:
@@ -300,7 +300,7 @@ class LessonPanel:
         ]
         for number in lesson.shuffled(step.number):
             text, state = question.options[number - 1], "open"
-            if not self.place.waiting:
+            if not self.position.waiting:
                 # The chosen option and the right one stay in sight.
                 if number in (answer, question.answer) and not any(isinstance(part, Anchor) for part in parts):
                     parts.append(Anchor(fresh=self._answered))
@@ -322,7 +322,7 @@ class LessonPanel:
                         said, margin=(0, 12, 6, 12), styles={"border-left": "4px solid #d3473d", "padding-left": "10px"}
                     )
                 )
-        if self.place.waiting:
+        if self.position.waiting:
             skip = pmui.Button(
                 label="Skip",
                 size="small",
@@ -348,7 +348,7 @@ class LessonPanel:
     def reply(self, answer: int) -> None:
         """Answer the question, or skip it, and let the experiment run."""
         self._answered = True
-        self.place.reply(answer)
+        self.position.reply(answer)
         self.state.playing = True
 
     def _claims(self, step: Step) -> list[Any]:
@@ -372,8 +372,8 @@ class LessonPanel:
             )
             parts.append(pn.pane.Bokeh(div, sizing_mode="stretch_width", margin=0))
         if not all(claim.live for claim in step.claims):
-            assert self.place.lesson is not None
-            command = f"python -m sgmcmc_lab.lessons {self.place.lesson.key}"
+            assert self.position.lesson is not None
+            command = f"python -m sgmcmc_lab.lessons {self.position.lesson.key}"
             parts.append(Measuring(step, self.state.lane_titles(), self.colours, command, self._do_later).panel)
         return parts
 
@@ -391,13 +391,13 @@ class LessonPanel:
         return parts
 
     def _ways(self, lesson: Lesson) -> Any:
-        last = self.place.number == len(lesson.steps)
+        last = self.position.number == len(lesson.steps)
         back = pmui.Button(
             label="Back",
             icon="arrow_back",
             size="small",
             variant="outlined",
-            disabled=self.place.number == 1,
+            disabled=self.position.number == 1,
             margin=(6, 4),
         )
         back.on_click(lambda _: self.back())
@@ -413,13 +413,15 @@ class LessonPanel:
             margin=(6, 4),
             description="Try it yourself: all controls, on this experiment.",
         )
-        if self.place.free:
+        if self.position.free:
             free.param.update(
                 label="Back to the step",
                 icon="undo",
                 description="Back to the step: its own experiment from the beginning, and its controls.",
             )
-        free.on_click(lambda _: self._go(lesson, self.place.number) if self.place.free else self.place.try_it())
+        free.on_click(
+            lambda _: self._go(lesson, self.position.number) if self.position.free else self.position.try_it()
+        )
         # The verdict on the claims stands beside the button for the next step, wherever the text is scrolled to.
         self._standing = Div(
             text="", sizing_mode="stretch_width", styles={"font-size": f"{13 * (1.4 if self.state.present else 1):g}px"}

@@ -275,10 +275,10 @@ class RoomPanel:
             self._take(look.link)
         ask = look.ask
         self.lesson.withhold(not self.is_maker and ask is not None and ask.open and self._is_here(ask))
-        if ask is not None and ask.shown and self._is_here(ask) and self.state.place.waiting:
+        if ask is not None and ask.shown and self._is_here(ask) and self.state.position.waiting:
             if self.is_maker:
                 # Her class has answered; she starts the run herself.
-                self.state.place.reply(SKIPPED)
+                self.state.position.reply(SKIPPED)
             else:
                 self.lesson.reply(look.votes.get(self._student, SKIPPED))
         if self.is_maker and before is None:
@@ -298,8 +298,8 @@ class RoomPanel:
         self._write_link()
 
     def _is_here(self, ask: Ask) -> bool:
-        place = self.state.place
-        return place.lesson is not None and (place.lesson.key, place.number) == (ask.lesson, ask.step)
+        position = self.state.position
+        return position.lesson is not None and (position.lesson.key, position.number) == (ask.lesson, ask.step)
 
     # Follow
 
@@ -324,10 +324,10 @@ class RoomPanel:
     # Ask
 
     def _ask(self) -> None:
-        place = self.state.place
-        if place.lesson is not None and place.step is not None and place.step.question is not None:
-            options = len(place.step.question.options)
-            self._do(rooms().ask(self.state.room, self._secret, place.lesson.key, place.number, options))
+        position = self.state.position
+        if position.lesson is not None and position.step is not None and position.step.question is not None:
+            options = len(position.step.question.options)
+            self._do(rooms().ask(self.state.room, self._secret, position.lesson.key, position.number, options))
 
     def _answer(self, option: int) -> None:
         assert self._look is not None
@@ -411,7 +411,7 @@ class RoomPanel:
     def _buttons(self, look: Look) -> list[list[Any]]:
         if not self.is_maker:
             return shown.buttons_of_student(look, following=self._following)
-        step = self.state.place.step
+        step = self.state.position.step
         again = look.ask is not None and self._is_here(look.ask)
         ask = (
             [["ask", "Ask again" if again else "Ask this question", not again]]

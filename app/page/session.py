@@ -111,8 +111,8 @@ class Session:
         if not self.runner.announced:
             return
         self.told.visible = False
-        place = self.state.place
-        at = (place.lesson, place.number)
+        position = self.state.position
+        at = (position.lesson, position.number)
         self.do_later(self.runner.bus.send_address(self.link(), self._written_at not in (None, at)))
         self._written_at = at
 
@@ -152,7 +152,7 @@ class Session:
                 **{way: partial(self.walk_on, way) for way in WAYS},
             },
             on_screen=state.present,
-            lesson=state.place.lesson is not None,
+            lesson=state.position.lesson is not None,
             dark=state.dark,
             slow=bool(state.slow),
         )
@@ -165,8 +165,8 @@ class Session:
         """Open a step of a lesson."""
         state = self.state
         # The controls are drawn again when the place and the experiment have both changed.
-        with pn.io.hold(), param.parameterized.batch_call_watchers(state.place):
-            state.place.open(lesson, number)
+        with pn.io.hold(), param.parameterized.batch_call_watchers(state.position):
+            state.position.open(lesson, number)
             state.follow(lesson.steps[number - 1])
             state.playing &= not self._still
 
@@ -187,7 +187,7 @@ class Session:
     def _following(self) -> str | None:
         """The key of the lesson after this one."""
         keys = list(outlines())
-        here = self.state.place.lesson
+        here = self.state.position.lesson
         index = keys.index(here.key) + 1 if here is not None and here.key in keys else len(keys)
         return keys[index] if index < len(keys) else None
 
@@ -208,10 +208,10 @@ class Session:
 
     def question_first(self) -> bool:
         """Whether a question waits for its answer; says so, and shows it."""
-        if self.state.place.waiting:
+        if self.state.position.waiting:
             self.notifications.notify("info", "First answer the lesson's question, or skip it.")
             self.lesson.show_question()
-        return bool(self.state.place.waiting)
+        return bool(self.state.position.waiting)
 
     def _toggle_controls(self) -> None:
         self.frame.toggle_sidebar()
@@ -273,7 +273,7 @@ class Session:
             ],
             header=header,
         )
-        state.place.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free", "everything"])
+        state.position.param.watch(lambda *_: self._fit_lesson(), ["lesson", "number", "answer", "free", "everything"])
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark", "slow"])
         # At once: what the change itself makes wrong is said after it.
         state.param.watch(lambda *_: self.notifications.clear_errors(), ["experiment", "resets"])
@@ -296,7 +296,7 @@ class Session:
 
     def _fit_lesson(self) -> None:
         self.frame.fit_lesson()
-        self.presenter.lesson = self.state.place.lesson is not None
+        self.presenter.lesson = self.state.position.lesson is not None
         self.later(self.write_link)
         self.later(self.room.changed, 0.0)
 
@@ -381,7 +381,7 @@ class Session:
         cards: list[Any] = []
         for i, view in enumerate(views):
             # Beside a lesson's text there is room for two large ones.
-            few = len(views) <= 2 and self.state.place.restricted
+            few = len(views) <= 2 and self.state.position.restricted
             # Below a workbench one that is twice as high would not be seen whole.
             first = i == 0 and len(views) > 2 and not any(one.tall for one in views) and not self.state.has_workbench
             wide = view.tall or few or first
@@ -419,7 +419,7 @@ class Session:
             for name, made in widgets.items():
                 made.visible = self.state.shows(name)
 
-        self.state.place.param.watch(fit, ["lesson", "number", "free", "everything"])
+        self.state.position.param.watch(fit, ["lesson", "number", "free", "everything"])
         fit()
 
     def _show_play(self) -> None:

@@ -87,7 +87,7 @@ class Page(Session):
         # Students need not wait until the teacher's page has drawn its controls again.
         watch(lambda *_: self.later(self.room.changed, 0.0), [*shown, "resets"])
         watch(lambda *_: self._show_guide(), "experiment")
-        self.state.place.param.watch(lambda *_: self._show_guide(), ["lesson", "free"])
+        self.state.position.param.watch(lambda *_: self._show_guide(), ["lesson", "free"])
         self._show_guide()
         if self.state.experiment.of_model:
             self.show_status("Loading the data.")
@@ -127,11 +127,11 @@ class Page(Session):
         )
 
     def _show_guide(self) -> None:
-        text = "" if self.state.place.restricted else GUIDES.get(self.state.experiment.target.key, "")
+        text = "" if self.state.position.restricted else GUIDES.get(self.state.experiment.target.key, "")
         text = text and f"<div class='guide' tabindex='0' role='note'>{text}</div>"
         if text != self.guide.object:
             self.guide.param.update(object=text, visible=bool(text))
-        self.welcome.visible = not text and self.state.place.lesson is None
+        self.welcome.visible = not text and self.state.position.lesson is None
 
     def running(self) -> tuple[Any, list[Any]]:
         return self.state.experiment, self.runner.lanes.judged if self.runner.lanes is not None else []
@@ -212,11 +212,11 @@ class Page(Session):
         axis.param.watch(lambda event: event.new is not None and setattr(state, "axis", event.new), "value")
 
         def choose(event: Any) -> None:
-            state.place.everything |= _MORE in event.new
+            state.position.everything |= _MORE in event.new
             state.views = [key for key in VIEWS if key in event.new]
 
         state.param.watch(refresh, ["experiment", "coordinate", "shown", "views", "axis", "speed", "slow"])
-        state.place.param.watch(refresh, ["lesson", "number", "free", "everything"])
+        state.position.param.watch(refresh, ["lesson", "number", "free", "everything"])
         refresh()
         self.follow_visibility({"axis": axis, "views": choosers})
         said = "readout" not in state.hidden

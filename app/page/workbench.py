@@ -63,7 +63,7 @@ class Workbench:
         self._cards: dict[int, _Card] = {}
         self._shape: Any = None
         state.param.watch(lambda *_: self.refresh(), ["experiment", "dark"])
-        state.place.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free", "everything"])
+        state.position.param.watch(lambda *_: self.refresh(), ["lesson", "number", "free", "everything"])
         self.refresh()
 
     def refresh(self) -> None:

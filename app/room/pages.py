@@ -142,7 +142,7 @@ def shown_by(query: str) -> Shown:
     experiment = state.experiment
     if state.asked is not None or experiment.of_own_data:
         raise SpecError("target", experiment.target.key, "it uses the teacher's own file, which only her page has")
-    place = state.place
+    position = state.position
     # A lesson's question does not stop the run here: the class answers it in the room.
     fields, _ = link.read_fields(query)
     playing = fields.get("play", "1") == "1" and not state.refused
@@ -151,8 +151,8 @@ def shown_by(query: str) -> Shown:
         replace(_settled(experiment), start=(), momentum=()),
         experiment.start,
         experiment.momentum,
-        place.lesson.key if place.lesson is not None else "",
-        place.number,
+        position.lesson.key if position.lesson is not None else "",
+        position.number,
         state.coordinate,
         tuple(state.shown_views()),
         state.axis,

@@ -49,6 +49,7 @@ def first_frame() -> float:
     from panel.io.application import build_single_handler_application
     from tornado.ioloop import IOLoop
 
+    from sgmcmc_lab.app.page import shell  # noqa: F401 - the seconds are those of a page, without its import
     from sgmcmc_lab.app.server import handlers, patches
 
     handlers.install()

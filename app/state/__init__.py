@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import param
 
 from sgmcmc_lab.app.lesson.names import names
-from sgmcmc_lab.app.lesson.position import Place
+from sgmcmc_lab.app.lesson.position import CoursePosition
 from sgmcmc_lab.app.lesson.rules import is_hidden
 from sgmcmc_lab.app.state.upload import KINDS, Upload
 from sgmcmc_lab.app.views import AXES, VIEWS, axes_of, coordinates, fitting
@@ -109,7 +109,7 @@ class AppState(param.Parameterized):
 
     def __init__(self, **values: object):
         super().__init__(**values)
-        self.place = Place()
+        self.position = CoursePosition()
         self.refused: list[str] = []
         """The requests of the link that are not shown, a sentence each."""
         self.led_resets: str | None = None
@@ -138,14 +138,18 @@ class AppState(param.Parameterized):
 
     def shown_views(self) -> list[str]:
         """The views on the page: those of a lesson's step in the order in which it names them, then in the menu's."""
-        named = self.place.step.views if self.place.step is not None else ()
+        named = self.position.step.views if self.position.step is not None else ()
         shown = [key for key in self.fitting_views() if key in self.views]
         return sorted(shown, key=lambda key: named.index(key) if key in named else len(named))
 
     def offered_views(self) -> list[str]:
         """The views in the menu: in a lesson those of its step, until the person asks for everything."""
-        place = self.place
-        few = set(self.fitting_views() if place.step is None or place.everything else (*place.step.views, *self.views))
+        position = self.position
+        few = set(
+            self.fitting_views()
+            if position.step is None or position.everything
+            else (*position.step.views, *self.views)
+        )
         return [key for key in self.fitting_views() if key in few]
 
     def has_default_views(self) -> bool:
@@ -154,7 +158,7 @@ class AppState(param.Parameterized):
 
     def shows(self, name: str) -> bool:
         """Whether a control, an address or a word, is on the page: neither the link nor a lesson leaves it out."""
-        return not is_hidden(name, self.hidden) and self.place.allows(name)
+        return not is_hidden(name, self.hidden) and self.position.allows(name)
 
     @property
     def has_workbench(self) -> bool:
@@ -186,7 +190,7 @@ class AppState(param.Parameterized):
             axis = step.page.get("axis", axes[0])
             self.axis = axis if axis in axes else axes[0]
             self.views = [key for key in step.views if key in self.fitting_views()]
-            self.playing = step.spec is not None and not self.place.waiting
+            self.playing = step.spec is not None and not self.position.waiting
             self.resets += 1
 
     def open(self, experiment: Experiment) -> None:
@@ -465,7 +469,7 @@ class AppState(param.Parameterized):
     def lane_titles(self) -> tuple[str, ...]:
         """A lesson's name of each lane, or its title; samplers that appear twice are told apart by what differs."""
         titles = (_method_titles if self.experiment.of_model else _kernel_titles)(self.experiment)
-        step = self.place.step
+        step = self.position.step
         called = names(step, self.experiment) if step is not None else [""] * len(titles)
         return tuple(name or title for name, title in zip(called, titles, strict=True))
 

@@ -165,14 +165,14 @@ def test_each_field_of_the_page_is_read_and_written():
 def test_a_lessons_step_brings_its_experiment_views_and_coordinate():
     """A link with a step alone means the step's own; what is beside the step changes only that."""
     state, messages = state_of("?lesson=langevin&step=2")
-    step = state.place.step
+    step = state.position.step
     assert (messages, step.number) == ([], 2)
     assert state.experiment == step.spec
     followed = AppState()
-    followed.place.open(state.place.lesson, 2)
+    followed.position.open(state.position.lesson, 2)
     followed.follow(step)
     assert (state.views, state.coordinate) == (followed.views, followed.coordinate)
-    assert not state.playing or not state.place.waiting
+    assert not state.playing or not state.position.waiting
     written = fields_of(state)
     assert (written["lesson"], written["step"]) == ("langevin", "2")
     assert "lane" not in written

@@ -808,7 +808,7 @@ def test_figures_stand_in_the_order_in_which_a_step_names_them():
     """Fails where they stand in the menu's. A view that the person adds comes last."""
     state = AppState()
     link.read_query(state, "?lesson=own&step=3")
-    step = state.place.step
+    step = state.position.step
     assert state.shown_views() == [*step.views] == ["marginal", "state", "trace"]
     assert state.fitting_views().index("state") < state.fitting_views().index("marginal")
     state.views = [*state.views, "components"]

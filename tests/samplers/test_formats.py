@@ -45,7 +45,7 @@ def now_called(hidden):
 def check(one, state, spec, kind):
     """The state is what the link opened at its time; a lesson's own experiment is the lesson's to change."""
     page = one["page"]
-    assert {name: value for name, value in state.place.to_fields().items() if name in page["place"]} == page["place"]
+    assert {name: value for name, value in state.position.to_fields().items() if name in page["place"]} == page["place"]
     assert [state.dark, state.present, state.hidden] == [page["dark"], page["present"], now_called(page["hidden"])]
     if not page["place"] or f"{kind}=" in one["query"]:
         then = Experiment.from_dict(one["experiment" if kind == "target" else "study"])

@@ -190,7 +190,7 @@ class DensityLanes(Lanes):
             done += chunk
             # Claims are of a lesson's step. Elsewhere nobody asks for it, and a copy is as large as the run.
             for record in running:
-                if state.place.step is not None and record.whole is None and not record.left:
+                if state.position.step is not None and record.whole is None and not record.left:
                     record.whole = record.run.standing()
             running = [record for record in running if record.run.divergence is None]
             if time.perf_counter() - began > WORK_SECONDS:
@@ -207,7 +207,7 @@ class DensityLanes(Lanes):
 
     def doubts(self, state: AppState) -> str:
         # A lesson's step asks what it shows.
-        if state.place.restricted or self.early:
+        if state.position.restricted or self.early:
             return ""
         said = [agreement.doubt(run) for run in self.runs]
         several = len(said) > 1

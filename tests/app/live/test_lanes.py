@@ -263,8 +263,8 @@ def test_the_page_says_why_draws_do_not_agree_with_the_target():
             for run in made.lanes.runs:
                 run.advance(4_000)
         assert "exact" not in text.lower() and "the step size biases θ" in text
-        state.place.open(course.lesson_of("langevin"), 1)
-        assert state.place.restricted and made.lanes.doubts(state) == ""
+        state.position.open(course.lesson_of("langevin"), 1)
+        assert state.position.restricted and made.lanes.doubts(state) == ""
 
 
 def test_lanes_that_nobody_waits_for_make_no_further_step(monkeypatch):
@@ -323,7 +323,7 @@ def test_what_a_claim_is_held_against_is_the_run_at_its_length():
     plain = DensityLanes(replace(state.experiment, n_steps=50, burn_in=10))
     plain.move(state, 0)
     assert plain.judged == plain.runs and plain.runs[0].steps == 70
-    state.place.open(course.library().lessons["langevin"], 1)
+    state.position.open(course.library().lessons["langevin"], 1)
     experiment = replace(state.experiment, n_steps=50, burn_in=10)
     lanes, alone = DensityLanes(experiment), Run(experiment.runs()[0])
     alone.advance(60)

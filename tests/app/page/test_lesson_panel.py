@@ -21,7 +21,7 @@ from sgmcmc_lab.app.lesson.catalogue import Catalogue, about, broken, hours, ite
 from sgmcmc_lab.app.lesson.marks import marks, summary
 from sgmcmc_lab.app.lesson.names import names
 from sgmcmc_lab.app.lesson.numbers import Numbers
-from sgmcmc_lab.app.lesson.position import SKIPPED, Place
+from sgmcmc_lab.app.lesson.position import SKIPPED, CoursePosition
 from sgmcmc_lab.app.lesson.progress import ProgressStore, outcome
 from sgmcmc_lab.app.lesson.prose import as_html, as_words, in_line
 from sgmcmc_lab.app.lesson.rules import is_hidden
@@ -128,7 +128,7 @@ def state_of(query):
 
 
 def open_in(state, lesson, number=1):
-    state.place.open(lesson, number)
+    state.position.open(lesson, number)
     state.follow(lesson.steps[number - 1])
 
 
@@ -144,7 +144,7 @@ def test_a_lesson_opens_at_its_own_experiment_and_waits_for_the_answer(mine):
     long = replace(mine.steps[0], spec=replace(mine.steps[0].spec, burn_in=29_000))
     assert first_speed(long) == 200, "a long burn-in is over soon"
     assert state.shown_views() == ["marginal"]
-    assert state.place.waiting
+    assert state.position.waiting
     assert not state.playing
     # Only an answer, or skipping it, ends the wait; no link can.
     again, _ = state_of("?lesson=mine&play=1")
@@ -161,18 +161,18 @@ def test_the_link_keeps_the_place(mine, number, answer, free, present):
     state = AppState()
     open_in(state, mine, number)
     if answer is not None and number == 1:
-        state.place.reply(answer)
+        state.position.reply(answer)
         state.playing = True
     if free:
-        state.place.try_it()
+        state.position.try_it()
     state.present = present
     query = link.to_query(state)
     again, messages = state_of(query)
     assert messages == []
     names = ("experiment", "views", "axis", "coordinate", "speed", "present", "playing")
     assert {name: getattr(again, name) for name in names} == {name: getattr(state, name) for name in names}
-    assert (again.place.lesson, again.place.number) == (mine, number)
-    assert (again.place.answer, again.place.free) == (state.place.answer, free)
+    assert (again.position.lesson, again.position.number) == (mine, number)
+    assert (again.position.answer, again.position.free) == (state.position.answer, free)
     assert link.to_query(again) == query
 
 
@@ -226,42 +226,42 @@ def test_a_sampler_has_the_lessons_name_while_it_is_the_lessons(folder):
     assert state.lane_titles() == ("small", "large")
     state.set_lane_param(1, "sampler", "step_size", 0.2)
     assert state.lane_titles() == ("small", "SGLD ε=0.2")
-    state.place.leave()
+    state.position.leave()
     assert state.lane_titles() == ("SGLD ε=0.05", "SGLD ε=0.2")
 
 
 def test_the_page_of_a_model_keeps_its_place(folder):
     state, messages = state_of("?lesson=real")
     assert messages == []
-    assert state.place.step.spec.of_model
-    assert state.experiment == state.place.step.spec
+    assert state.position.step.spec.of_model
+    assert state.experiment == state.position.step.spec
     assert "target=" not in link.to_query(state)
     state.set_seed(9)
     again, messages = state_of(link.to_query(state))
     assert messages == []
     assert again.experiment == replace(state.experiment, lanes=again.experiment.lanes)
     assert again.lane_titles() == state.lane_titles()
-    assert again.place.step == state.place.step
+    assert again.position.step == state.position.step
 
 
 def test_answers_are_kept_from_step_to_step(mine):
-    place = Place()
-    place.open(mine, 1)
-    place.reply(1)
-    place.open(mine, 2)
-    assert place.answer is None
-    assert not place.waiting, "there is no question"
+    position = CoursePosition()
+    position.open(mine, 1)
+    position.reply(1)
+    position.open(mine, 2)
+    assert position.answer is None
+    assert not position.waiting, "there is no question"
     with pytest.raises(SpecError, match="answer"):
-        place.reply(SKIPPED)
-    place.open(mine, 1)
-    assert place.answer == 1
-    place.leave()
-    assert place.to_fields() == {}
+        position.reply(SKIPPED)
+    position.open(mine, 1)
+    assert position.answer == 1
+    position.leave()
+    assert position.to_fields() == {}
 
 
 def test_every_state_of_the_place_is_in_the_link():
-    """Every parameter of Place is in the link, or is listed here."""
-    assert set(Place.param) - {"name"} == {"lesson", "number", "answer", "free", "everything"}
+    """Every parameter of CoursePosition is in the link, or is listed here."""
+    assert set(CoursePosition.param) - {"name"} == {"lesson", "number", "answer", "free", "everything"}
 
 
 # Controls
@@ -286,7 +286,7 @@ def test_a_step_shows_its_own_controls_and_the_person_frees_the_rest(mine):
     assert labels(own) == {"Step", "Chains"}
     steps = own.panel.select(lambda o: isinstance(o, pmui.DiscreteSlider) and o.label.startswith("Step"))
     assert [one.value for one in steps] == [0.1], "the second lane's only"
-    state.place.try_it()
+    state.position.try_it()
     assert labels(own) == set()
     assert {"Target", "Sampler", "Chains"} <= labels(all_)
     # The next step's controls show the next step's values.
@@ -303,7 +303,7 @@ def test_the_controls_of_a_model(folder):
     assert labels(all_) == set()
     assert "Seed" in labels(own)
     assert "Target" not in labels(own)
-    state.place.try_it()
+    state.position.try_it()
     assert labels(own) == set()
     assert {"Target", "Method", "Seed"} <= labels(all_)
 
@@ -619,7 +619,7 @@ def test_claims_of_all_draws_are_measured_when_asked(mine):
     state = AppState()
     panel, _ = panel_of(state)
     open_in(state, mine)
-    state.place.reply(2)
+    state.position.reply(2)
     button = next(one for one in panel.panel.select(pmui.Button) if one.label.startswith("Measure"))
     assert "not measured yet" in panel.texts(state.experiment, [])[2][1]
     assert texts_of(panel).count("python -m sgmcmc_lab.lessons mine") == 1
@@ -750,9 +750,9 @@ def test_the_panel_shows_the_answer_only_after_it_was_given(mine):
     # They stand in an order of their own; an answer is the option's number in the file.
     first = next(one for one in options if one.words == "x")
     first._handle_msg("anything")
-    assert state.place.answer is None
+    assert state.position.answer is None
     first._handle_msg("chosen")
-    assert state.place.answer == 1
+    assert state.position.answer == 1
     assert state.playing
     assert {one.words: one.state for one in panel.panel.select(Option)} == {
         "x": "wrong",
@@ -838,7 +838,7 @@ def test_a_broken_file_is_reported_with_its_line_and_stops_no_other(folder, text
         # One that names what the page has not opens without it.
         state, messages = state_of("?lesson=broken")
         assert messages == []
-        assert state.place.lesson is not None
+        assert state.position.lesson is not None
 
 
 def test_a_changed_file_is_read_again(folder, monkeypatch):
@@ -961,7 +961,7 @@ def test_a_broken_step_is_reported_when_it_is_read(by, seen, folder):
     assert ("03-broken.md:11" in said) == seen
     assert ("broken" not in course.outlines()) == seen
     state, (message,) = state_of("?lesson=broken")
-    assert state.place.lesson is None
+    assert state.position.lesson is None
     assert "03-broken.md:11" in message
 
 
@@ -994,10 +994,10 @@ def test_the_browser_is_told_of_answers_and_claims_that_are_met(mine, monkeypatc
     monkeypatch.setattr(ProgressStore, "ids", ["id"])
     open_in(state, mine)
     assert panel.texts(state.experiment, []) == [], "nothing is done before the answer"
-    state.place.reply(1)
+    state.position.reply(1)
     told = panel.texts(state.experiment, run_of(state.experiment, 4200))[-1]
     assert told == ("id", '{"lesson": "mine", "steps": {"1": ["wrong", 2]}}')
-    state.place.reply(2)
+    state.position.reply(2)
     open_in(state, mine, 2)
     told = panel.texts(state.experiment, run_of(state.experiment, 1))[-1]
     assert told == ("id", '{"lesson": "mine", "steps": {"2": ["none", 0], "1": ["right", 0]}}')
@@ -1031,11 +1031,11 @@ def test_a_step_names_its_lanes_for_as_long_as_the_names_are_true(mine):
     assert state.lane_titles() == ("small steps", "SGLD ε=0.2"), "in what sets it apart from the first it is another"
     state.set_sampler(0, "sghmc")
     assert state.lane_titles() == ("SGHMC", "SGLD")
-    state.place.leave()
+    state.position.leave()
     open_in(state, replace(lesson, steps=(replace(step, names=("A", "B")),)))
     state.add_lane()
     assert state.lane_titles()[:2] == ("A", "B")
-    state.place.leave()
+    state.position.leave()
     assert "A" not in state.lane_titles()
     # Of one lane alone a name without a value stays true, one with a value does not.
     alone = replace(step.spec, lanes=step.spec.lanes[:1])
@@ -1052,18 +1052,18 @@ def test_trying_it_keeps_the_views_of_the_step(mine):
     assert state.offered_views() == state.fitting_views()
     assert state.shows("workbench")
     open_in(state, mine)
-    state.place.try_it()
+    state.position.try_it()
     assert state.shown_views() == ["marginal"]
     assert state.offered_views() == ["marginal"]
     assert not state.shows("workbench")
     assert state.shows("target")
-    state.place.everything = True
+    state.position.everything = True
     assert state.offered_views() == state.fitting_views()
     assert state.shows("workbench")
     again, messages = state_of(link.to_query(state))
-    assert (messages, again.place.free, again.place.everything) == ([], True, True)
-    state.place.open(mine, 2)
-    assert not state.place.everything
+    assert (messages, again.position.free, again.position.everything) == ([], True, True)
+    state.position.open(mine, 2)
+    assert not state.position.everything
 
 
 def test_an_answer_leaves_the_text_where_it_is_and_shows_what_is_new(mine):
@@ -1088,11 +1088,11 @@ def test_numbers_in_the_text_follow_the_controls(folder):
     lesson = read(folder / "03-live.md")
     state = AppState()
     panel, _ = panel_of(state)
-    with param.parameterized.batch_call_watchers(state.place):
+    with param.parameterized.batch_call_watchers(state.position):
         open_in(state, lesson)
     assert "<span class='live-number' data-n='0' title='1/(1 - step_size/2)'>1.026</span>" in texts_of(panel)
     assert "<em><span class='live-number' data-n='1' title='step_size2'>0.1</span></em>" in texts_of(panel)
-    state.place.reply(2)
+    state.position.reply(2)
     assert "At <span class='live-number' data-n='3' title='step_size'>0.05</span>." in texts_of(panel)
     numbers = panel.panel.select(Numbers)[0]
     assert numbers.values == ["1.026", "0.1", "6.283", "0.05"]

@@ -83,7 +83,7 @@ class Asked(PointerEvents):
 
     def __init__(self, state, *views):
         self.runner, self.notify = Mock(views=list(views)), Mock()
-        super().__init__(state, lambda: self.runner.views, lambda: state.place.waiting, self.notify)
+        super().__init__(state, lambda: self.runner.views, lambda: state.position.waiting, self.notify)
 
 
 def test_a_click_asks_the_state_alone():

@@ -272,7 +272,7 @@ def test_a_lessons_step_makes_no_workbench_before_it_is_asked_for(monkeypatch):
         link.read_query(state, "?lesson=langevin&step=2&answer=0")
         made = Workbench(state, lambda *_: None, lambda call: call())
         before = len(made._cards), made.panel.visible
-        state.place.param.update(free=True, everything=True)
+        state.position.param.update(free=True, everything=True)
         return *before, len(made._cards), made.panel.visible
 
     assert counts() == (0, False, 3, True)

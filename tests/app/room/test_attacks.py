@@ -308,10 +308,10 @@ def test_a_class_that_has_answered_lets_the_teacher_play(a_class):
         teacher = await new_page()
         teacher.sends(["ask"])
         await until(lambda: teacher.shown["ask"])
-        waits = teacher.state.place.waiting
+        waits = teacher.state.position.waiting
         teacher.sends(["reveal"])
-        await until(lambda: not teacher.state.place.waiting)
-        return waits, teacher.state.place.answer, teacher.state.playing
+        await until(lambda: not teacher.state.position.waiting)
+        return waits, teacher.state.position.answer, teacher.state.playing
 
     assert a_class(do) == (True, SKIPPED, False)
 

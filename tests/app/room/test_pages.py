@@ -113,7 +113,7 @@ def test_a_model_of_data_is_recorded(monkeypatch):
     assert made.views == ["scores"] and page_of(query, made).fragment(shown_by(query)) == ""
     title = AppState()
     link.read_query(title, query)
-    assert f"1. {title.place.step.title}" in text
+    assert f"1. {title.position.step.title}" in text
     found = recording.of_page(title)
     assert found["steps"][0] == 0 < found["steps"][-1] < recording.MOST_FRAMES * title.speed
     assert found["steps"] == sorted(found["steps"]) and len(found["figures"]) == 1
@@ -128,7 +128,7 @@ def test_a_made_file_has_the_step_and_what_moves():
     assert 'src="bokeh.js"' in text and 'src="live.js"' in text
     title = AppState()
     link.read_query(title, "?lesson=langevin&step=2")
-    assert f"2. {title.place.step.title}" in text and "class='question'" not in text
+    assert f"2. {title.position.step.title}" in text and "class='question'" not in text
     assert page_of("?lesson=langevin&step=2&views=marginal", made).fragment(step) is not None
     moved = replace(step, experiment=replace(step.experiment, seed=9))
     assert words(page_of("?lesson=langevin&step=2&views=marginal", made).fragment(moved))["seed"] == "9"
