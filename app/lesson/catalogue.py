@@ -98,7 +98,7 @@ def ways(known: Mapping[str, Outline]) -> str:
 def terms() -> Any:
     """The glossary, which opens where it is asked for."""
     listed = "".join(
-        f"<dt><b>{escape(term.name)}</b></dt><dd>{escape(term.says)} <a href='{escape(term.link)}'>Where it is introduced</a></dd>"
+        f"<dt><b>{escape(term.name)}</b></dt><dd>{escape(term.says)} <a href='{escape(term.link)}'>See its introduction</a></dd>"
         for term in glossary()
     )
     html = f"<details><summary><b>Glossary</b>: {len(glossary())} terms, each in a sentence</summary><dl>{listed}</dl></details>"

@@ -52,7 +52,7 @@ def _with_terms(tokens: list[Token], explained: set[Term]) -> Iterator[Token]:
 
 def _explained(text: str, term: Term, number: int) -> str:
     """A term that shows its sentence under the pointer and with the keyboard's focus."""
-    said = f"{escape(term.says)} <a href='{escape(term.link)}'>Where it is introduced</a>"
+    said = f"{escape(term.says)} <a href='{escape(term.link)}'>See its introduction</a>"
     return f"<dfn class='term' tabindex='0' aria-describedby='term-{number}'>{escape(text)}<span class='tip' role='tooltip' id='term-{number}'>{said}</span></dfn>"
 
 

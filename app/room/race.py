@@ -48,7 +48,7 @@ def raced(experiment: Experiment, target: str) -> Experiment:
     known, gradient = made.make_target(), made.runs()[0].make_gradient()
     touched = GRADIENTS * CHAINS * gradient.data_per_gradient(known)
     if touched > MOST_DATA:
-        raise SpecError("race", f"{touched:,.0f} data", f"allowed are {MOST_DATA:,}: take minibatches")
+        raise SpecError("race", f"{touched:,.0f} data points", f"allowed are {MOST_DATA:,}: take minibatches")
     return made
 
 

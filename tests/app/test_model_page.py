@@ -1190,7 +1190,7 @@ def test_an_experiment_that_is_given_up_leaves_the_figures_and_the_widgets_as_th
 
 
 def collect():
-    """Until nothing more goes: what ends may let go of more."""
+    """Collect until nothing more is freed: an object that is freed may release others."""
     # A page leaves out of the collector's looks what is there when its loop looks at all.
     gc.unfreeze()
     while gc.collect():

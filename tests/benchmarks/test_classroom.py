@@ -66,7 +66,7 @@ def test_a_page_that_does_not_move_has_failed(refused, still, server):
     opening, working, fed = comes(Pages(refused, still), server)
     assert (opening.pages, opening.failed, working) == (5, len(refused) + len(still), None)
     assert opening.open_frames_per_second > 0
-    # What the control is fed is what a page was fed.
+    # The control is fed the same as a page.
     assert fed.feeds == [[["x", "y"], "replace", 0]] and fed.frames[0][4:].tolist() == [1, 2, 3, 4]
 
 
@@ -142,7 +142,7 @@ def test_what_a_class_does_at_work_is_counted(lost, logged, shown, monkeypatch):
 
     @asynccontextmanager
     async def in_chromium(path, url, kind):
-        # What it costs to open them is not the class's.
+        # The cost of opening them does not count as the class's.
         used.append(5.0)
         yield watched
         used.append(-1.0)

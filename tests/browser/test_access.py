@@ -1,4 +1,4 @@
-"""What people meet who do not see the page, use no mouse, or ask for less motion, in a real headless Chromium.
+"""The page for people who do not see it, use no mouse, or ask for less motion, in a real headless Chromium.
 
 axe-core (tests/browser/axe, MPL-2.0, unchanged) looks at every kind of page; what it cannot see is tested with keys.
 """
@@ -123,8 +123,8 @@ def drawn(lab):
     lab.until(lambda: lab.titles() and len(pictures(lab)) >= len(lab.titles()), "pictures")
     lab.step()
     lab.until(lambda: lab.page.locator("mjx-container").count() > 0, "formulas")
-    # The mouse stands on the button that it pressed: while its help fades in, that has no contrast yet. What the mouse
-    # was on before may be gone with its page, and its help then stays until Escape.
+    # The mouse stands on the button that it pressed: while its help fades in, that has no contrast yet. The element
+    # below the mouse may have been removed with its page, and its help then stays until Escape.
     lab.page.mouse.move(0, 0)
     press(lab, "Escape")
     lab.until(lambda: lab.page.locator(".MuiTooltip-tooltip").count() == 0, "no help")
@@ -163,7 +163,7 @@ def test_a_menu_that_is_drawn_again_keeps_the_focus(walk):
     tab_to(lab, "Export")
     press(lab, "Enter")
     lab.until(lambda: lab.focus().startswith("menuitem"), "the focus in the menu")
-    # What React does where it draws a list again: another element, which takes the focus.
+    # As React does when it draws a list again: another element takes the focus.
     page.evaluate(f"""() => {{
       const item = ({FOCUSED})()
       const list = item.closest("[role=menu]")

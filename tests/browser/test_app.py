@@ -134,7 +134,7 @@ def test_the_keyboard_reaches_the_controls(moving):
         )
         assert names
         assert all(names), role
-    # What a button shows is part of its name.
+    # A button's name contains its visible text.
     for name in ("Step", "Reset", "New seed", "Add a sampler to compare", "Trace"):
         assert lab.button(re.compile(name)).count() >= 1, name
     lab.settled()
@@ -552,7 +552,8 @@ def test_the_link_is_the_whole_state(lab):
     lab.button("Play").wait_for()
 
 
-# One of each kind: that waits for Play, that is too long to be read, and that runs. What each says is in test_state.
+# One of each kind: that waits for Play, that is too long to be read, and that runs. Their sentences are tested in
+# test_state.
 BAD_LINKS = [
     (f"?target=%ff%fe{MARKUP}&lane=%zz", ["target", MARKUP]),
     ("?x=" + 10_000 * "y", ["10,0", "8,000"]),

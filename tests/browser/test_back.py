@@ -24,7 +24,7 @@ def fields(lab):
 
 
 def evaluate(lab, script):
-    """What a script finds; not while the document is being replaced."""
+    """The result of a script; it fails while the document is being replaced."""
     try:
         return lab.page.evaluate(script)
     except Error as error:

@@ -1,4 +1,4 @@
-"""What every installation must do: the page opens and moves, obeys, shows a lesson, and exports what is on it.
+"""The duties of every installation: the page opens and moves, obeys, shows a lesson, and exports its contents.
 
 The marker ``core`` is for a second run, on another Python with other releases of the libraries.
 """

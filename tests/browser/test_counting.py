@@ -18,7 +18,7 @@ FIGURES = """() => {
   window.Bokeh = { index: { roots: [{}, { child_views: [{ child_views: window.plots }] }] } }
   window.socket = new WebSocket()
 }"""
-# What comes, and an "x" for a paint of the first figure, a "y" for one of the second.
+# The messages that arrive, with an "x" for a paint of the first figure and a "y" for one of the second.
 PLAY = """(messages) => {
   for (const one of messages) {
     if (one === "x" || one === "y") window.plots[one === "x" ? 0 : 1]._actual_paint()

@@ -111,7 +111,7 @@ def test_the_page_follows_the_device_until_somebody_chooses(new_page, server, sc
 
 
 def test_play_always_does_something(page, server):
-    """Where every lane has stopped it starts again; before an answer it shows the question."""
+    """It starts again after every lane has stopped; before an answer it shows the question."""
     lab = Lab(page, server).open("?target=quartic&lane=sgld(step_size:2.0)~full")
     lab.button("Play").wait_for()
     step = page.get_by_role("slider", name=re.compile("^Step size")).first

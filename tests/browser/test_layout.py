@@ -24,7 +24,7 @@ PLANTED = {
     "its frame is": "trace.model.min_border_left = trace.canvas.bbox.width - 60",
     "a formula with letters of": "document.body.style.zoom = 0.5",
 }
-"""What is done to the page, by what is then found."""
+"""The change that is made to the page, by the fault that is then found."""
 
 
 def test_nothing_covers_a_curve_and_nothing_is_cut_off(page, server):

@@ -105,7 +105,7 @@ def test_a_student_goes_through_a_lesson(lab):
     lab.open()
     lab.moves()
     shows(lab, "Start the first lesson")
-    # What stands in the browser's storage may be anything.
+    # The browser's storage may contain anything.
     stored = {
         "mine/1": ["right", 1e9],
         "mine/2": "<img src=x>",

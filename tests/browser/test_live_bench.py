@@ -1,4 +1,4 @@
-"""What ``bench --live`` measures a live page against, and what an hour of a page leaves in memory."""
+"""The reference of ``bench --live`` for a live page, and the memory that a page uses after an hour."""
 
 import math
 from functools import lru_cache

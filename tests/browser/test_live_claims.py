@@ -156,7 +156,7 @@ def by_the_labs_rule():
 
 
 def differences(step, job, answers):
-    """What the page says of a step's claims that the lab does not."""
+    """The differences between the page and the lab on a step's claims."""
     live, evidence = by_the_labs_rule()
     with live, evidence:
         return _differences(step, job, answers)
@@ -191,7 +191,7 @@ def browser_page():
 
 
 def looked_at(page, steps, *, edit=None, edits=None):
-    """What the page says of these steps."""
+    """The page's results for these steps."""
     jobs = [job_of(step, edit) for step in steps]
     with serve(module_of(spec for step in steps for spec in step.spec.runs()), edits) as site:
         answers = Host(page, site).claimed(steps[0].spec.runs()[0], jobs)

@@ -88,7 +88,7 @@ def complete(page, chains="2,500"):
 
 
 class Python:
-    """What Python's views show of complete ensembles."""
+    """Python's views of complete ensembles."""
 
     def __init__(self, experiment, keys, changes=()):
         scene = scene_of(AppState(experiment=experiment, coordinate=coordinate_of(experiment)), None)
@@ -109,7 +109,7 @@ class Python:
 
 
 def differences(page, python):
-    """What a page shows that Python's views do not, by the view and the feed."""
+    """The differences between a page and Python's views, by the view and the feed."""
     out, step = set(), pages_of(page.content())["steps"][0]
     for key, view in python.views.items():
         found = page.evaluate(SOURCES, [key, step])

@@ -111,7 +111,7 @@ HOSTILE = {
 
 
 BAD = "</script><img src=x onerror=document.title='bad'>"
-"""What the reader of lessons refuses in a text."""
+"""A text that the reader of lessons refuses."""
 
 
 def hostile(part):

@@ -295,7 +295,7 @@ def test_a_picture_of_the_target_stands_before_any_script(opened):
 
 
 def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
-    """What the step-size slider says is what the link says, and a page opened by it begins there."""
+    """The link has the value of the step-size slider, and a page opened by the link begins there."""
     _, text = made()
     page = opened(text, still=True)
     page.wait_for_function(SETTLED)

@@ -31,7 +31,7 @@ EACH = 2
 APART = ("posterior",)
 """Targets that are not: what happens to a run is tried on one whose exact answers are there sooner."""
 LARGE, MEMORY = "logistic_large", "saga"
-"""A target of so many data that an estimator which remembers a gradient of each makes tests wait."""
+"""A target with so many data points that an estimator which stores a gradient for each makes tests wait."""
 
 
 def covering() -> list[Pair]:
@@ -199,7 +199,7 @@ def host(module, new_page):
 
 
 def problems(job: Job, made: hosts.Made) -> list[str]:
-    """Where what the page made of it is not what Python does."""
+    """The differences between the page's results and Python's."""
     if made.error:
         return [made.error]
     found = compare_all(job.here(), made.held, job)
@@ -219,7 +219,7 @@ def test_each_target_sampler_and_gradient(host, covered):
     assert len(found) == len(covered) > 40
     failed = {str(each.pair): each.problems for each in found if each.problems}
     assert not failed
-    # What is compared is not all within a tolerance.
+    # Not all comparisons need a tolerance.
     assert sum(each.late.equal for each in found) > len(found) / 2
 
 

@@ -37,7 +37,7 @@ def browser_page():
 
 
 def looked_at(page, step, edits=None):
-    """What the page makes of the claims."""
+    """The page's results for the claims."""
     claims = [described_separately(step, place) for place in range(len(step.claims))]
     with serve(module_of(step.spec.runs()), edits) as site:
         job = {"claims": claims, "target": aimed(step.spec.make_target(), step=step)}
@@ -46,7 +46,7 @@ def looked_at(page, step, edits=None):
 
 
 def differences(step, found):
-    """What the page says of the claims that the lab does not."""
+    """The differences between the page and the lab on the claims."""
     results = run_step(step, quick=True).results
     with mock.patch.object(headless_claims, "of", return_value=SimpleNamespace(problem="", results=results)):
         wanted = marks.marks(step, None, [])

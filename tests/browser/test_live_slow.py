@@ -87,7 +87,7 @@ def said(page):
 
 
 def apart(experiment, page, presses=PRESSES):
-    """What differs between what a still page shows at each press and the steps of Python's run."""
+    """The differences between a still page at each press and the steps of Python's run."""
     run = Run(experiment.runs()[0])
     step, part, number, out = take_apart(run), 0, 1, []
     page.locator("#slow").click()

@@ -61,7 +61,7 @@ def names_of(step):
 
 
 def looked_at(page, step, edits=None):
-    """What the page makes of a sweep."""
+    """The page's results for a sweep."""
     target = aimed(step.spec.make_target(), step=step)
     job = {"given": sweeping.described(step, names_of(step))["given"], "target": target}
     with serve(module_of([*step.spec.runs(), *sweeping.specs(step)]), edits) as site:
@@ -76,7 +76,7 @@ def estimates(row):
 
 
 def differences(step, found):
-    """What the page says of a sweep that the lab does not."""
+    """The differences between the page and the lab on a sweep."""
     table = run_step(step, quick=True).table
     out = []
     for row, shown in zip(table.rows, found["rows"], strict=True):

@@ -97,7 +97,7 @@ class Python:
 
 
 def differences(page, python, whole):
-    """What a page shows that Python's views do not; ``whole`` where all of its frames were theirs."""
+    """The differences between a page and Python's views; ``whole`` if it had all of their frames."""
     out, step = set(), pages_of(page.content())["steps"][0]
     for key, view in python.views.items():
         shown, expected = page.evaluate(SOURCES, [key, step]), python.sources[key]
@@ -213,7 +213,7 @@ def test_another_picture_is_seen(opened, name, fault, wrong):
 
 
 def in_page(page, entry, expression, *arguments):
-    """What a module of the live page answers."""
+    """The value of an expression in a module of the live page."""
     return page.evaluate(f"(given) => {{ {bundle(entry)}; return ({expression})(...given) }}", list(arguments))
 
 

@@ -51,7 +51,7 @@ def test_a_model_of_ones_own_with_a_file_goes_out_and_comes_back(new_page, serve
     assert lab.titles() == ["Fit", "Marginal histogram"]
     check_finite(lab.figures())
 
-    # What goes out is of the formulas and of the page's draws.
+    # The exported files have the formulas and the page's draws.
     draws = np.loadtxt(saved(lab, "Draws (CSV)", tmp_path / "draws.csv"), delimiter=",", skiprows=1)
     assert draws.shape == (2 * 3, 4)
     with xr.open_datatree(saved(lab, "Draws (NetCDF)", tmp_path / "draws.nc")) as tree:

@@ -1,4 +1,4 @@
-"""What a frame asks of the browser beside drawing."""
+"""The browser's work for a frame, beside drawing."""
 
 from sgmcmc_lab.app.server.light_page import LightPage
 from tests.benchmarks.page import COME, COUNT_DRAWN, DRAWN, count_coming
@@ -21,7 +21,7 @@ FAULT = """() => {
   InlineStyleSheet.prototype._update = function (text) { this.el.textContent = text }
   VisualProperties.prototype._get_css_value = function (name) { return getComputedStyle(this.obj.el).getPropertyValue(name) }
 }"""
-"""What Bokeh does by itself: some 40 writes and 900 readings of three figures."""
+"""Bokeh by itself: some 40 writes and 900 readings of three figures."""
 FRAMES, TRIES = 10, 4
 
 
@@ -38,7 +38,7 @@ def counted(page):
 
 
 def test_a_frame_leaves_the_styles_of_the_page_alone(new_page, server):
-    """No colour and no width is read. What is written is a new caption, now and then.
+    """No colour and no width is read. Only a new caption is written, now and then.
 
     A style that is written has those of the whole page computed again at the next reading; the planted fault is Bokeh's
     own way, which took a quarter of a frame's time in the browser.

@@ -14,7 +14,7 @@ from tests.browser.lab import Lab, check_width, wait_until
 from tests.helpers.hall import COOKIE, hall
 
 STEP = "?lesson=langevin&step=2&views=marginal&theme=dark"
-"""What a student has of it is light."""
+"""A student's page has the light theme."""
 
 
 class House:
@@ -28,7 +28,7 @@ class House:
         self._options = allowed(self.port)
 
     def begin(self):
-        """What the pages of the lab are of now."""
+        """Start the server of the lab's pages."""
         self._running = ExitStack()
         folder = self._folder / f"{len(list(self._folder.iterdir()))}"
         folder.mkdir()
@@ -43,7 +43,7 @@ class House:
         self._running.close()
 
     def lead(self, page, number):
-        """Who comes in that page is of the only process."""
+        """A student of that page belongs to the only process."""
 
     def check_processes(self):
         """There is one."""
@@ -140,7 +140,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
         press(teacher, "Reveal the answers (1)")
         room_says(a, "✓ By √2 (yours)", "1 first", "1 now")
         check_access(a)
-        # Follow: to another step; one of them lets go.
+        # Follow: to another step; one of them stops following.
         press(b, "Stop following")
         press(teacher, "Back")
         a.until(lambda: a.field("step") == "1", "the teacher's step")
@@ -181,7 +181,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
             press(teacher, "Open the room again")
             room_says(teacher, "2 students", "Close the room")
             room_says(a, "Stop following")
-            # Who has let go is not led off by a reload.
+            # A reload does not make a student follow again who has stopped.
             room_says(b, "Follow the teacher")
             assert teacher.field("room") == code
             press(teacher, "Next")

@@ -51,7 +51,7 @@ def served(tmp_path):
 
 
 def test_students_have_live_pages_and_no_session(served, new_page, page_log):
-    """They follow a slider without a new beginning, pause, change the sampler, answer, let go, race and leave."""
+    """They follow a slider without a restart, pause, change the sampler, answer, stop following, race and leave."""
     teacher = Lab(new_page(), served).open("?target=gaussian&lane=sgld&views=marginal,ks")
     code = open_room(teacher)
     a, b = (Student(new_page(), f"http://localhost:{served.port}/s/{code}") for _ in range(2))
@@ -102,7 +102,7 @@ def test_students_have_live_pages_and_no_session(served, new_page, page_log):
     press(teacher, "Close the bars")
     for page in (teacher.page, a.page, b.page):
         page.locator(".room .bar").first.wait_for(state="detached")
-    # A control that a student moves lets go; those that the step hides are there then, too.
+    # A student who moves a control stops following; the controls that the step hides are then there, too.
     free = b.live.get_by_role("button", name="Try it yourself")
     free.click()
     b.live.locator("#seed").click()

@@ -58,7 +58,7 @@ def unlearned(step):
 
 
 def _model(key):
-    """What a typed posterior other than in its lesson's step has: the same model in other coordinates."""
+    """The table of a typed posterior that differs from its lesson's step: the same model in other coordinates."""
     return {"table": key, **{name: value for name, value in OWN[key]._asdict().items() if isinstance(value, str)}}
 
 
@@ -277,7 +277,7 @@ def remembering():
 
 def judged(step, fault, sound):
     """The step's claims held against a run with the fault, or against the sound one with its lanes exchanged."""
-    # What is wrong with a model's methods one seed shows.
+    # One seed shows a fault of a model's methods.
     seeds = 1 if step.quick_spec.of_model else None
     swept = any(claim.reduction for claim in step.claims)
     if isinstance(fault, tuple):

@@ -245,7 +245,7 @@ def test_presets_are_lanes():
 
 
 BAD = [
-    # What is replaced, by what, the line of the message, and a part of it.
+    # The text that is replaced, its replacement, the line of the message, and a part of the message.
     ("+++\ntitle", "title", 1, "first line must be +++"),
     ('"]\n+++\n', '"]\n', 1, "front matter has no end"),
     ('title = "A whole lesson"\n', "", 2, "title = None: it is needed"),

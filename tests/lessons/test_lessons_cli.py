@@ -628,7 +628,7 @@ def test_bad_input_exits_2(folder, capsys, tmp_path, monkeypatch, arguments, mes
 
 
 def started(*arguments, environment, new_group=False):
-    # Whoever runs the tests in the background may have SIGINT ignored, which a process hands on to its children.
+    # A test run in the background may ignore SIGINT, and its child processes inherit that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return subprocess.Popen(

@@ -13,11 +13,11 @@ LESSONS = load_all().lessons
 PLACES = [(key, step.number) for key, lesson in LESSONS.items() for step in lesson.steps if step.spec is not None]
 
 TITLED = {VIEWS[key].title: key for key in VIEWS if " " in VIEWS[key].title}
-"""What a text calls them: in so many words it means nothing else."""
+"""The titles of views as a text has them: a title of several words means nothing else."""
 
 
 def missing(step):
-    """What the step speaks of and does not show."""
+    """The views that the step mentions and does not show."""
     out = [f"the text: {title}" for title, key in TITLED.items() if title in step.text and key not in step.views]
     for pattern, views in NAMED.items():
         if (found := re.search(pattern, step.watch)) and not set(views.split()) & set(step.views):

@@ -16,7 +16,7 @@ READ = {view for views in SEEN.values() for view in views.split()}
 
 
 def unsupported(step):
-    """What the step says of its run, and neither a claim nor a check supports; and wrong options without a reply."""
+    """The step's statements on its run that neither a claim nor a check supports, and wrong options without a reply."""
     claims = {what: [one for one in (*step.claims, *step.checks) if what in one.supports] for what in (ANSWER, WATCH)}
     out = []
     question = step.question

@@ -1,4 +1,4 @@
-"""What the course has for a teacher: notes, exercises that run, solutions whose numbers hold, and paths."""
+"""The course's material for a teacher: notes, exercises that run, solutions whose numbers hold, and paths."""
 
 from dataclasses import replace
 
@@ -225,7 +225,7 @@ def test_a_number_that_does_not_hold_is_found():
 
 
 def problems(path, lessons):
-    """What is wrong with a path: steps that are not there, out of the course's order or twice, and minutes.
+    """The faults of a path: steps that are not there, out of the course's order or twice, and minutes.
 
     Only where the path leaves time for questions may a lesson take more minutes than it says itself.
     """

@@ -1,8 +1,8 @@
 """Every parameter's default and bounds, as links and files rely on them: those of ``catalogue.json``.
 
 A link leaves out what it has no other value for, and may go to the bounds: a default that changes, or a bound that
-moves inwards, gives an old link another meaning. What is new is recorded by itself. Where a change is meant, delete the
-file, run this, and look at what differs in Git.
+moves inwards, gives an old link another meaning. A new parameter is recorded by itself. Where a change is meant,
+delete the file, run this, and look at what differs in Git.
 """
 
 import json

@@ -164,12 +164,12 @@ jit.prepare([target.potential, target.gradient])
 
 
 def terminal_of(cache, script, terminal=True):
-    """What a Python process writes to standard error, where that is a terminal or a pipe."""
+    """The standard error of a Python process, which is a terminal or a pipe."""
     reader, writer = os.openpty() if terminal else os.pipe()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SGMCMC_LAB_CACHE": str(cache)}
     process = subprocess.Popen([sys.executable, "-c", script], stderr=writer, env=environment)
     assert process.wait(timeout=120) == 0
-    # What a terminal was sent is there for its reader as long as one end is open.
+    # A terminal's output remains for its reader as long as one end is open.
     os.set_blocking(reader, False)
     try:
         return os.read(reader, 100_000).decode()
@@ -304,7 +304,7 @@ def test_ctrl_c_keeps_what_is_drawn(tmp_path):
     theta, _ = theta_of_netcdf(out)
     assert f"the {theta.shape[1]:,} draws" in errors
     assert theta.shape[1] > 0
-    # What was kept are the first draws of the same run.
+    # The file has the first draws of the same run.
     short = RunSpec.of("sparse_dirichlet", "scir", n_chains=2, n_steps=5000, thin=1000)
     np.testing.assert_array_equal(theta[:, :5], run(short).draws[:, : theta.shape[1]])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["draws.nc", "spec.json"]

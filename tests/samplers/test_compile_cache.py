@@ -160,7 +160,7 @@ def test_without_the_digest_another_functions_code_is_run(lab, monkeypatch):
 @pytest.mark.parametrize("call", ["open", "fstat"])
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOLCK])
 def test_a_file_that_cannot_be_read_is_as_if_it_were_absent(call, number, lab, monkeypatch):
-    """Whoever runs this may be root, who reads everything: the system's answer is made up."""
+    """The tests may run as root, who reads everything: the system's answer is made up."""
     _, path = lab.start()
     real, opened = getattr(os, call), os.open
 

@@ -38,7 +38,7 @@ batch divides neither the data nor twice the data."""
 
 @dataclass(frozen=True)
 class Cost:
-    """What one step of one chain costs."""
+    """The cost of one step of one chain."""
 
     gradients: float
     """Evaluations of the estimator."""
@@ -269,7 +269,8 @@ def test_what_is_reported_is_what_is_computed(s, g):
         whole, energies = energies - 3, 0
     if g.startswith("minibatch"):
         assert seen == batches + whole * N
-        # A whole gradient counts for the evaluations that touch as many data; an anchor is part of its evaluation.
+        # A full gradient counts for the evaluations that touch the same number of points; an anchor is part of its
+        # evaluation.
         anchors = batches / BATCH / PERIOD if "_svrg" in g else 0
         assert reported == pytest.approx(batches / BATCH + (whole - anchors) * N / PER_GRADIENT[g], abs=1)
     else:
@@ -294,7 +295,7 @@ WAITED = 1.0
 
 
 def left_of_the_start(s):
-    """What is left of the mean on N(0, 1) after the time waited, by the SDE."""
+    """The remaining share of the mean on N(0, 1) after the waiting time, by the SDE."""
     if s in ("sghmc", "baoab", "msgnht", "sggmc", "gsgnht", "sggmc_euler", "gsgnht_euler"):
         # d(θ, r) = (r, −θ − Cr) dt, r = 0 on average; a thermostat starts at C and hardly moves at the right heat.
         return linalg.expm(WAITED * np.array([[0.0, 1.0], [-1.0, -FRICTION]]))[0, 0]
@@ -441,6 +442,6 @@ def test_a_trial_costs_what_all_data_cost(key):
     ],
 )
 def test_what_a_step_may_look_at_is_bounded_by_what_it_costs(s, g, data):
-    """Numbers of all chains, two coordinates a datum: what links and pages are bounded by. Fails where Γ's two whole
-    gradients are left out of the bound."""
+    """Numbers of all chains, with two coordinates per data point: the bound of links and pages. Fails where Γ's two
+    whole gradients are left out of the bound."""
     assert run_of(s, g).spec.numbers_per_step() == 3 * 2 * data

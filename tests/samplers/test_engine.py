@@ -647,7 +647,7 @@ def test_a_gradient_remembers_while_it_is_the_same():
 
 
 def anchors(run):
-    """What a step takes for the whole gradient at each chain's anchor, where the chain is itself."""
+    """The stored full gradient at each chain's anchor, which is the chain's own position."""
     run.advance(1)
     return run.memory[:, 3:]
 

@@ -1,6 +1,6 @@
 """Samplers at the far ends: starts a million standard deviations away, energies of 10³⁰⁰, and energies that are none.
 
-What comes out is finite, or the engine says that the chain left; the same spec gives the same draws; and the step in
+The results are finite, or the engine says that the chain diverged; the same spec gives the same draws; and the step in
 plain Python, which a page plays as one watches, raises nothing.
 """
 

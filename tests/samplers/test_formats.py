@@ -35,7 +35,7 @@ def open_link(query):
 
 
 RENAMED = {"methods": ["sampler", "lanes"], "model.graph": ["target.graph"], "seeds": ["n_chains"]}
-"""What controls that links of before hide are called today."""
+"""Today's names of the controls that links of earlier versions hide."""
 
 
 def now_called(hidden):

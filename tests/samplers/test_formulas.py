@@ -130,7 +130,7 @@ def test_step_sizes_decay_by_steps(key, batch_size):
     )
 
 
-# What a method shows of itself
+# Snapshots of methods
 
 
 # The relational model is another model of the graph; its own file has its formulas.

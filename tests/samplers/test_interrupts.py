@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are sen
 
 @pytest.fixture
 def heard():
-    """Whoever runs the tests in the background may have SIGINT ignored."""
+    """A test run in the background may ignore SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

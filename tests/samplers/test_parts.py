@@ -37,7 +37,7 @@ def started(s, t=None, g=None, params=None, **settings):
 
 
 def after(run, chain):
-    """Where a chain is after the compiled kernel's next step."""
+    """A chain's position after the compiled kernel's next step."""
     run.advance(1)
     return np.concatenate([run.position[chain], run.momentum[chain]])
 

@@ -1,4 +1,4 @@
-"""What is claimed of whole posteriors of data: the weights of two modes, the heat of a batch, and a network's band."""
+"""Claims about whole posteriors of data: the weights of two modes, the heat of a batch, and a network's band."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def right_of_zero(run):
 
 @pytest.mark.slow
 def test_both_modes_have_their_weight_as_the_step_goes_to_0():
-    """Welling & Teh's mixture, 10 of 50 data a step: P(θ₂ > 0) within .02 of quadrature at the smallest step. SE from
+    """Welling & Teh's mixture, batches of 10 from 50: P(θ₂ > 0) within .02 of quadrature at the smallest step. SE from
     the spread of 256 chains .004, so that 1 of 10⁵ seeds fails. At large steps the noise merges the modes."""
     errors = []
     for step_size, steps in ((0.02, 10_000), (0.002, 30_000)):

@@ -167,7 +167,7 @@ def test_chains_begin_where_the_spec_says():
         assert (engine.Run(run).position == 0.25).all()
         assert (engine.Run(dataclasses.replace(run, start=())).position == run.make_target().start()).all()
     assert whole.to_query().endswith("&start=0.25")
-    # What the link leaves out is the default's; but a target without a start has its own.
+    # A link takes from the default what it leaves out; but a target without a start has its own.
     assert Experiment.from_query("seed=5&n_chains=3", whole)[0] == dataclasses.replace(whole, seed=5)
     assert Experiment.from_query("target=gamma", whole)[0].start == ()
     mended, (message,) = Experiment.from_query(whole.to_query().replace("0.25", "-1"), DEFAULT)
@@ -196,7 +196,7 @@ def test_chains_are_thrown_as_the_spec_says(target, sampler):
     own = engine.Run(dataclasses.replace(whole.runs()[0], momentum=()))
     assert (thrown.momentum[:, len(wanted) :] == own.momentum[:, len(wanted) :]).all()
     assert not np.allclose(own.momentum[:, : len(wanted)], thrown.momentum[:, : len(wanted)])
-    # What has none is not moved by it, nor are the random numbers.
+    # A sampler without a momentum is not moved by it, nor are the random numbers.
     assert (still.momentum == 0).all()
     assert thrown.rng.random() == own.rng.random()
 
@@ -275,7 +275,7 @@ BAD = [
     ("negative counts", with_target(observed=[5, -1]), "target.observed", ["from 0"]),
     ("a list of bools", with_target(observed=[True]), "target.observed", ["whole numbers"]),
     ("no data at all", with_target(observed=[0, 0]), "target.observed", ["total from 1"]),
-    ("too many data", with_target(observed=[10**6, 10**6]), "target.observed", ["1,000,000"]),
+    ("a total that is too large", with_target(observed=[10**6, 10**6]), "target.observed", ["1,000,000"]),
     ("more counts than categories", with_target(dimension=2, observed=[1, 1, 1]), "target.observed", ["d = 2"]),
     ("a million counts", with_target(observed=[1] * 10**6), "target.observed", ["1 to 100"]),
     ("negative seed", base(seed=-1), "seed", ["from 0"]),

@@ -43,7 +43,7 @@ class Socket(WebSocketHandler):
 
 
 def sent(texts):
-    """What of two changes is sent where the second is kept while the first one's task ends."""
+    """The messages sent for two changes, the second of which waits while the first one's task ends."""
     document, div = Document(), Div()
     document.add_root(div)
 

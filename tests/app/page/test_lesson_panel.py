@@ -362,7 +362,7 @@ def test_what_goes_on_being_needed_stays_in_the_sidebar():
     state.remove_lane(0)
     assert [one.value for one in steps()] == [0.2, 0.1]
     assert steps()[0] is sliders[0]
-    # What is changed elsewhere: a slider shows it, also where it has no place for it.
+    # A slider shows a change that was made elsewhere, even if it has no stop for the value.
     state.set_lane_param(1, "sampler", "step_size", 0.2)
     assert steps()[1].value == 0.2
     state.set_lane_param(0, "sampler", "step_size", 0.1234)
@@ -382,7 +382,7 @@ def test_what_goes_on_being_needed_stays_in_the_sidebar():
 
 @pytest.mark.parametrize(("label", "went"), [("Step size ε", 9), ("Mean μ", 0.4)])
 def test_a_slider_is_not_put_back_under_the_hand_that_is_on_it(label, went):
-    """Its value comes as it is moved, and is asked for when it is let go of; in between the page may be drawn again."""
+    """Its value arrives while it is dragged, and is applied on release; the page may be drawn again in between."""
     state, _ = state_of("?target=gaussian&lane=sgld(step_size:0.1)")
     waiting = []
     shown = Controls(state, print, later=waiting.append)
@@ -496,7 +496,7 @@ def test_a_term_is_explained_where_it_first_stands_in_a_step():
     html = as_html("SGLD, `SGLD`, [HMC](https://x.org) and SGLD again; $$HMC$$.\n\nHMC & <b>.", explained)
     assert html.count("role='tooltip'") == 2
     assert html.count("<dfn class='term' tabindex='0' aria-describedby='term-1'>SGLD<span") == 1
-    assert "Where it is introduced" in html
+    assert "See its introduction" in html
     assert "<code>SGLD</code>" in html
     assert '<a href="https://x.org">HMC</a>' in html
     assert "&amp; &lt;b&gt;" in html

@@ -19,7 +19,7 @@ def test_a_room_of_two_processes_behind_nginx(tmp_path):
     async def ask(server):
         own = Redis(server.store)
         code, _ = await Rooms(own).open(LINK)
-        # Who is new gets a number, and all that is asked for with it goes to the process that had it first.
+        # A new client gets a number, and all requests with that number go to the process that gave it.
         for _ in range(12):
             answer = await get(server, f"/s/{code}")
             assert answer.headers["Location"] == f"../room/{code}"

@@ -115,7 +115,7 @@ def test_every_sampler_has_the_same_budget(key, monkeypatch):
 def test_minibatches_cost_the_data_that_they_touch():
     """A race of full gradients of many data points is refused by its own arithmetic: 20,000 · 8 · N."""
     data = {"key": "logistic_large", "params": {"items": 10_000, "features": 2}}
-    with pytest.raises(race.SpecError, match="1,600,000,000 data"):
+    with pytest.raises(race.SpecError, match="1,600,000,000 data points"):
         racing({"sampler": "sgld"}, data)
     assert racing({"sampler": "sgld", "gradient": "minibatch"}, data).n_chains == 8
 

@@ -240,7 +240,7 @@ def test_a_damaged_cache_is_compiled_again_by_the_warm_up(damage, started):
 
 @pytest.mark.parametrize("place", ["folder", "file", "pipe", "link"])
 def test_a_lock_that_is_no_file_does_not_end_the_warm_up(place, tmp_path, started):
-    """What is in its place goes; where nothing can be locked the server compiles by itself."""
+    """Anything in its place is removed; if nothing can be locked, the server compiles by itself."""
     lock = tmp_path / "digest" / warmup.LOCK
     lock.parent.mkdir()
     if place == "folder":

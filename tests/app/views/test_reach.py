@@ -17,7 +17,7 @@ def test_an_axis_that_grows_holds_the_farthest_place(side, farthest):
     low, high = reach.ends
     assert low <= places.min() and places.max() <= high
     assert (low, high) == pytest.approx((4 - 2 * GROWTH * farthest, 4 + 2 * GROWTH * farthest))
-    # What it holds moves it no more, and it never becomes shorter.
+    # Values within the range do not move it, and it never becomes shorter.
     assert not reach.hold([places]) and not reach.hold([np.full(90, 4.0)])
     assert reach.ends.tolist() == [low, high]
 

@@ -493,7 +493,7 @@ def test_a_distance_says_what_it_is_of():
         (said,) = views["ks"].captions(frame).values()
         if kl_title:
             assert views["kl"].title == kl_title and f"  {kl_name} " in said
-            # What it says that it is: of the first column alone, its KL divergence does not see the others.
+            # The title is true: the KL divergence of the first column alone does not see the others.
             exact = divergence.kl_1d(made[0].run.statistics, 0)[0]
             alone = made[0].curve[-1].kl == pytest.approx(exact)
             assert alone == (target != "quartic")

@@ -31,7 +31,7 @@ def test_with_all_data_every_construction_is_exact(construction, monkeypatch):
 
 
 def test_minibatches_have_the_papers_score():
-    """SCIR of ten data, sparse: .098 in the paper, ± .007 over five seeds. Fault: of one datum."""
+    """SCIR with batches of ten, sparse: .098 in the paper, ± .007 over five seeds. Fault: batches of one."""
     found = {
         n: score(draws("gammas", COUNTS["sparse"], n, 0.1, CHAINS, np.random.default_rng(4)), COUNTS["sparse"]).mean()
         for n in (1, 10)

@@ -49,7 +49,7 @@ MADE = {"network": of_network, "factors": of_factors, "spherical": of_spherical}
 
 
 def faults(figure):
-    """What a picture lacks: axes without names, a legend on the data, letters that reach out of it."""
+    """The faults of a picture: axes without names, a legend on the data, letters beyond its edge."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(figure)

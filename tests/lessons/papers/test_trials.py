@@ -1,4 +1,4 @@
-"""What commands about the batch size share."""
+"""The common parts of the commands about the batch size."""
 
 import numpy as np
 import pytest

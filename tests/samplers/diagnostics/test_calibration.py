@@ -58,7 +58,8 @@ def test_fault_a_jacobian_that_is_left_out(key, k, runs, monkeypatch):
 
 
 def test_quadrature_is_uniform_too(monkeypatch):
-    """Ranks by exact distribution functions; and not where each datum counts four times, and draws are half as wide."""
+    """Ranks by exact distribution functions; not uniform if each data point counts four times, which halves the draws'
+    width."""
     target = with_rows(preset("counts"), ROWS)
     assert smallest(by_quadrature(target, 110, seed=2)) > ALARM
     monkeypatch.setattr(calibration.Replica, "log_row", property(lambda self: 4 * TypedPosterior.log_row.func(self)))

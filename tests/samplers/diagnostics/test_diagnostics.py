@@ -392,7 +392,7 @@ def test_one_chain_has_effective_draws_but_no_rhat():
 
 # --- the moments of SCIR -------------------------------------------------------------------------------------------
 
-# The check numbers of the papers' notes: d = 5 categories with 20 of 100 data each.
+# The check numbers of the papers' notes: d = 5 categories with 20 of 100 counts each.
 ALPHA, THETA0, H, STEPS, N, NJ, BATCH = 0.5, 3.0, 0.5, 6, 100, 20, 10
 
 

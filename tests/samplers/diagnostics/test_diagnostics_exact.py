@@ -114,7 +114,7 @@ def of_values(z):
 
 @pytest.mark.parametrize("place", [0.1, 1e6 + 0.1, 1e-9, -(1e6) / 3])
 def test_a_chain_that_stands_still_has_no_autocorrelation(place):
-    """What is left of equal values is rounding, which grows with their square."""
+    """The variance of equal values is rounding, which grows with their square."""
     lags, rho = autocorrelation.autocorrelation(of_values(np.full(1001, place)), 0)
     assert (len(lags), len(rho)) == (0, 0)
     assert all(np.isnan(autocorrelation.integrated_time(of_values(np.full(1001, place)), 0)))

@@ -35,7 +35,7 @@ TILES = [*RUNS, "overflow", "huge", "far"]
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """What overflows in NumPy's expression warns; compiled, it does not."""
+    """An overflow in NumPy's expression warns; compiled, it does not."""
     with np.errstate(all="ignore"):
         yield
 
@@ -84,7 +84,7 @@ CALLED = re.compile(r"\bnp\.(\w+)")
 
 
 def strange(function, signature):
-    """What of a declared function a host without Python does not have."""
+    """The types and calls of a declared function that a host without Python does not have."""
     parts = [part for part in (signature.return_type, *signature.args) if str(part) not in PLAIN]
     return [*map(str, parts), *set(CALLED.findall(inspect.getsource(function.py_func))) - {"nan", "inf", "isnan"}]
 
@@ -120,7 +120,7 @@ def test_moments_are_those_of_the_power_sums(name):
         raw = [sums[:, p].sum() / n for p in range(4)]
         close([found.raw_moment(k, p + 1) for p in range(4)], raw)
         variance = column.variance * (raw[1] - raw[0] ** 2)
-        # What cancels is as large as the second moment.
+        # The terms that cancel are as large as the second moment.
         close(found.variance(k), variance, column.variance * max(raw[1], 1.0))
         if found.n_steps > 1 and name not in ("huge", "far"):
             close(found.variance(k), variance, column.variance * max(raw[1], 1.0), fault=column.variance * raw[1] + 1)
@@ -218,7 +218,7 @@ def test_bars_are_whole_bins(bars):
 
 
 def test_fault_an_occupied_range_of_other_shares():
-    """What is within the 1st and the 99th percentile is another range."""
+    """The 1st and the 99th percentile bound another range."""
     found = made("quartic")[1]
     inner = np.cumsum(found.sums.bins[0][1:-1])
     first, last = np.searchsorted(inner, [0.01 * inner[-1], 0.99 * inner[-1]])

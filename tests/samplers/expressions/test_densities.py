@@ -50,7 +50,7 @@ def places(n=200):
 
 
 def run(expressions, values):
-    """What the machine computes of values (names, n), (outputs, n)."""
+    """The stack machine's outputs (outputs, n) for values (names, n)."""
     made, out = program(expressions, NAMES), []
     work, n = np.zeros(workspace(made)), len(NAMES) * LANES
     for first in range(0, len(values[0]), LANES):

@@ -37,7 +37,7 @@ FAULTS = {
     "poisson_log_lpmf": (1.2 / 1.1,),
     "von_mises_lpdf": (0.4, 0.5),
 }
-"""What somebody might take for the arguments: a variance, a scale for a rate, two that are exchanged."""
+"""Likely mistakes in the arguments: a variance, a scale for a rate, two that are exchanged."""
 
 
 def p_value(key, arguments, law):

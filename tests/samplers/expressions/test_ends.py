@@ -43,7 +43,7 @@ VALUE = bounded.Bounded.value
     "title", ["0 < p < 1", "2 < a < 5", "-0.1 < a < 0.3", "complement", "power of a complement", "beta_lpdf", "log_mix"]
 )
 def test_fault_a_complement_by_subtraction(title, monkeypatch):
-    """What log(1 − y) was of every parameter."""
+    """Planted fault: log(1 − y) by subtraction, for every parameter."""
     monkeypatch.setattr(bounded.Bounded, "value", by_subtraction)
     value, slope = worst(BY_TITLE[title])
     assert max(value.share, slope.share) > 1e3
@@ -127,7 +127,7 @@ def test_fault_weights_of_0_that_multiply(monkeypatch):
 
 
 def test_nothing_but_minus_infinity_passes_for_it():
-    """What is no number stays no number, and +∞ is none of a density's values that is hidden."""
+    """NaN stays NaN, and +∞ as a value of a density is never hidden."""
     for text, at in (
         ("log_mix(g, a, b)", (0.0, 1.0, 2.0, 1.5)),
         ("log_mix(g, log(y), b)", (-1.0, 1.0, 2.0, 0.5)),

@@ -722,7 +722,7 @@ WERE_WRONG = [
 
 
 def differences(text):
-    """What is written of an expression and its derivatives, where it is not read as the same again."""
+    """The written forms of an expression and its derivatives that are not read as the same again."""
     try:
         expression = read(text)
     except SpecError:

@@ -349,7 +349,7 @@ def test_code_that_nothing_uses_is_freed(codes, monkeypatch):
 
 
 def allocated():
-    """What the process has of its allocator, in bytes: what it is given back and keeps for later is not in it."""
+    """The bytes that the process holds of its allocator, without those that were freed and are kept for later."""
     gc.collect()
     info = ctypes.CDLL(None).mallinfo2
     info.restype = type(

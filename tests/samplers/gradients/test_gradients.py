@@ -127,7 +127,7 @@ def test_all_of_the_data_as_a_batch_are_the_gradient(key, t, s):
                 n_chains=1,
             )
         )
-        # What there is to remember is of another place.
+        # The stored gradients are those of another θ.
         for place in run.target.sample(3, 2):
             run.position = place
             run.advance(1)
@@ -141,7 +141,7 @@ def test_all_of_the_data_as_a_batch_are_the_gradient(key, t, s):
 
 
 def slopes(target, theta, gradient):
-    """What a datum contributes to the estimate at θ, (N, 2), by the formula of the estimator."""
+    """The terms of the data points in the estimate at θ, (N, 2), by the formula of the estimator."""
     x, y = target.observations[:, :2], target.observations[:, 2]
 
     def plain(at):
@@ -242,8 +242,8 @@ def test_the_batches_of_an_epoch_are_all_of_the_data():
 
 
 def test_many_chains_do_not_remember_more_than_there_is_room_for():
-    """Fails where a link may ask for 10,000 tables of 1,000 gradients: it gets as many chains as there is room for, and
-    is told so; a file is refused."""
+    """Fails where a link may ask for 10,000 tables of 1,000 gradients: it gets the chains that fit, and a sentence
+    says so; a file is refused."""
     asked = {
         "target": {"key": "linear_regression", "params": {"items": 1000}},
         "n_chains": 10_000,
@@ -278,7 +278,7 @@ def test_control_variates_leave_no_noise_at_the_mode_and_little_near_it():
 
 @pytest.mark.slow
 def test_the_heat_of_a_batch_does_not_grow_with_the_data_where_there_are_control_variates():
-    """SGLD at ε = .02/N, ten data a step: what the noise adds to the variance of the chains, as a part of the
+    """SGLD at ε = .02/N with batches of ten: what the noise adds to the variance of the chains, as a part of the
     posterior's, εV/2 where V is the noise's variance, with its error from 1000 chains.
 
     V of a plain batch is as N², so that the part grows as N; with control variates V is as N²|θ − θ̂|², and |θ − θ̂|² as

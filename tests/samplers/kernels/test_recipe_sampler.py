@@ -159,7 +159,7 @@ def test_the_machine_computes_what_evaluate_does():
             continue
         seen += 1
         parts = [made, made.diff("theta1"), made.diff("theta2")]
-        # What rounding may do, such as to the tangent of a large number, is seen from points that are a little off.
+        # Points that are a little off show the effect of rounding, such as on the tangent of a large number.
         expected, moved = (
             np.array([part.evaluate(theta1=x[:, 0], theta2=x[:, 1]) for part in parts])
             for x in (points, points * (1 + 1e-13))

@@ -557,8 +557,8 @@ def test_lyapunov_solutions_are_the_printed_formulas():
 # --- invariance: every triple -----------------------------------------------------------------------------------
 
 
-# Where a fault has power. A shape that is one too large or small shows where shapes are small; SGRLD needs more time
-# than its default step gives it to get away from the exact start.
+# The targets on which a test of a fault has power. A shape that is one too large or small shows where shapes are small;
+# SGRLD needs more time than its default step gives it to get away from the exact start.
 FAULT_RUNS = {
     gamma_left_out: [("gaussian", {}, 1000), ("double_well", {}, 1000), ("skew_normal", {}, 1000), ("ring", {}, 1000)],
     gamma_term_dropped: [
@@ -684,7 +684,7 @@ def whole_kicks_law(a, p):
 
 
 EXACT_ORDERS = [
-    # What is measured, its value at ε on the Gaussian of precision A, and the order of its bias.
+    # The quantity, its value at ε on the Gaussian of precision A, and the order of its bias.
     ("SGLD, Var θ", lambda a, eps: sgld_law(a, {"step_size": eps}, 0, 0)[0, 0], 1),
     ("HMC, Var θ", lambda a, eps: hmc_law(a, {"step_size": eps, "n_leapfrog": round(1 / eps)}, 0, 0)[0, 0], 2),
     (

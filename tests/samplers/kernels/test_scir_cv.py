@@ -64,9 +64,9 @@ def test_at_rest_the_recursion_is_its_closed_form_and_may_have_no_limit():
 
 
 def test_the_rate_is_below_0_as_often_as_one_datum_makes_it():
-    """n = 1: the datum's category j gets N − (θ_j/θ̂_j)(N − N_j), below 0 where θ_j/θ̂_j > (α + N)/(N − N_j); the others
-    more than they had. Of 2·10⁵ steps the share that is clipped is that of the places they started from, within 4
-    standard errors. Planted faults: every θ_j above θ̂_j, and half of them."""
+    """n = 1: the category j of the drawn point gets N − (θ_j/θ̂_j)(N − N_j), below 0 where
+    θ_j/θ̂_j > (α + N)/(N − N_j); the others more than they had. Of 2·10⁵ steps the share that is clipped is that of the
+    points they started from, within 4 standard errors. Planted faults: every θ_j above θ̂_j, and half of them."""
     run = from_its_law(spec_of("minibatch_cv", 1, 400))
     run.advance(100)
     run.restart_statistics()

@@ -31,7 +31,7 @@ WITHIN = 0.2
 
 @cache
 def law_of(sampler: str, k: float, friction: float, eps: float, fault: str) -> Law:
-    """The law of a sampler at κ = k. What is averaged in it is found once for several tests."""
+    """The law of a sampler at κ = k. Its averages are computed once for several tests."""
     if not friction:
         return overdamped_law(
             lambda a: k * np.sin(a), lambda a: -k * np.cos(a), eps, normalise=sampler == "normalised_sgld"

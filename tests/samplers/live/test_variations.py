@@ -1,4 +1,4 @@
-"""What a parameter changes in a description: its places and stops against descriptions made anew."""
+"""The changes of a description by a parameter: positions and stops against descriptions made anew."""
 
 import copy
 import random

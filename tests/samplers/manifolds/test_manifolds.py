@@ -116,7 +116,7 @@ def run_on(manifold, sampler, force=3.0, n_chains=N, seed=1):
 
 
 class Invariants:
-    """What holds on every manifold."""
+    """The properties of every manifold."""
 
     manifold: Manifold
     steps = 1_000_000

@@ -1,4 +1,4 @@
-"""What is followed of a model of data: the same in every chain, of the later steps, a coordinate on the page."""
+"""The followed quantities of a model of data: the same in every chain, of the later steps, a coordinate on the page."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_tau_and_r_hat_are_those_of_the_draws():
 
 
 def test_chains_are_counted_when_all_have_made_the_step():
-    """Whatever the order in which a page lets them go on."""
+    """The order in which a page advances the chains does not matter."""
     run, _ = begun(n_chains=3, n_steps=9)
     experiment = Experiment.of("network", {"network_gibbs": {}}, target_params=FLORENTINE, n_chains=3, seed=3)
     (other,) = start(experiment, run.model)
@@ -196,7 +196,7 @@ def test_the_page_of_a_model_begins_without_them_and_its_link_keeps_the_coordina
     assert again.coordinate == 3
 
 
-# What claims measure
+# Measures of claims
 
 
 def test_claims_measure_what_is_followed():

@@ -17,7 +17,7 @@ from tests.helpers.strategies import params_of
 
 SMALL = {"corpus": "bars", "n_topics": 5}
 NOWHERE = Experiment.of("gaussian", {"sgld": {}})
-"""What links are read against."""
+"""The default against which links are read."""
 
 
 def on_bars(*methods, **settings):
@@ -153,7 +153,7 @@ def test_no_link_crashes(text):
 
 
 def draws(experiment, steps):
-    """What each chain of each lane has after so many steps: its snapshot, and its scores but for the clock."""
+    """The state of each chain of each lane after so many steps: its snapshot, and its scores without the times."""
     out = []
     for run in start(experiment, experiment.make_model()):
         run.advance(steps)

@@ -1,4 +1,4 @@
-"""What follows from D and Q (Γ, the drift, the residual, the wrong laws) against numbers worked out otherwise."""
+"""The consequences of D and Q (Γ, the drift, the residual, the wrong laws) against numbers from other methods."""
 
 import dataclasses
 import itertools
@@ -587,8 +587,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("kind", "dim", "potential", "entry"), HOSTILE)
 def test_a_hostile_recipe_is_worked_out_or_refused_in_time(kind, dim, potential, entry):
-    """Each operation makes less than a million calls: 100 ms of an idle core, of the 200 that an edit may take. What is
-    evaluated on a grid makes ten thousand, each for 14,400 points."""
+    """Each operation makes less than a million calls: 100 ms of an idle core, of the 200 that an edit may take. An
+    evaluation on a grid makes ten thousand, each for 14,400 points."""
     layout = Layout(kind, dim)
     n = len(layout.names)
     everywhere = {f"{i + 1},{j + 1}": entry for i in range(n) for j in range(i + 1, n)}

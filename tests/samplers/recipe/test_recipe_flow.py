@@ -86,7 +86,7 @@ def sent(view, data):
 
 
 def seen(view, made, steps=0):
-    """What a view shows after its work: data and text."""
+    """The data and the text of a view after its work."""
     now = frames(made, steps)
     data = {}
     for _ in range(8):
@@ -449,7 +449,7 @@ def test_the_gap_against_the_curl_has_the_closed_form_beside_it():
         for name in ("found 0", "curve 0", "best 0", "now 0"):
             x, y = data[name]
             assert (np.abs(x) <= right).all() and (y >= 0).all() and (y < top).all(), name
-        # What the best curl gives is a line from one side to the other.
+        # The level of the best curl is a line from one side to the other.
         assert data["best 0"][0].tolist() == [left, right]
         widths.add(right)
     # Strengths to come have their room from the start, so that the axis stands still.

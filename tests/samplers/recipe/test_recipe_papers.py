@@ -330,7 +330,7 @@ def test_order_of_nonlinear_recipes(key, values, scheme, moment, sizes, time, fa
 
     Of SGNHT E ξ, since its E r² is exactly 1 and E θ² has a bias too small to be measured; of gSGRHMC E r² and E θr.
     The slopes: SGNHT 1.07 ± .03 by Euler, 1.10 ± .04 semi-implicit; gSGRHMC 1.05 ± .05 (E r²) and 1.06 ± .04 by Euler,
-    1.02 ± .02 semi-implicit. What they have over 1 is the next order in ε. False alarms: .03 a recipe at most, at the
+    1.02 ± .02 semi-implicit. Their excess over 1 is the next order in ε. False alarms: .03 a recipe at most, at the
     distances of these slopes from 1.2; the seeds are fixed.
     Planted fault: a component of the drift typed by hand, wrong by a constant of ε, whose slope is near 0.
     """

@@ -58,7 +58,7 @@ def made():
 
 def test_the_law_is_that_of_the_energy(made):
     """Fails where mean, variance or CDF of either coordinate is off by more than four standard errors of the long run,
-    whose ESS is above 10,000, from quadrature; a law of one datum less must be off."""
+    whose ESS is above 10,000, from quadrature; the law without one of the data points must be off."""
 
     def answers(data):
         x, wx = rule(-3.0, 2.0, 128)

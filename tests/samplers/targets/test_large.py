@@ -232,7 +232,7 @@ def test_31_coefficients_are_those_of_another_programs_nuts():
     theirs = estimates(nuts(log_density, target.dim))
 
     def of_long_run(target):
-        """What the page calls exact, with the errors of the draws that it is made of."""
+        """The page's exact answer, with the errors of the draws behind it."""
         _, of_mean, _, of_variance = estimates(target.reference.draws)
         mean, variance = (np.array([getattr(c, name) for c in target.columns]) for name in ("mean", "variance"))
         return mean, of_mean, variance, of_variance

@@ -43,8 +43,8 @@ def test_the_answers_are_those_of_the_gibbs_sampler(params):
 
 
 def test_a_margin_far_below_0_has_its_energy_and_its_slope():
-    """One datum x = (1, 0, 0, 0) with margins down to −10⁶, where Φ is 0 in double precision, against SciPy's log Φ and
-    the bounds of Mills' ratio. Planted fault: Φ itself."""
+    """One data point x = (1, 0, 0, 0) with margins down to −10⁶, where Φ is 0 in double precision, against SciPy's log
+    Φ and the bounds of Mills' ratio. Planted fault: Φ itself."""
     target = ProbitLasso(items=50, shrinkage=1.0)
     params = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     margins = np.array([-1e6, -1e3, -40.0, -30.1, -29.9, -5.0, -0.1, 0.3, 8.0, 40.0])

@@ -45,7 +45,7 @@ KNOWN = {
     },
     "abs": abs,
 }
-"""What the programs here may call, by Stan's names."""
+"""The functions that the programs here may call, by Stan's names."""
 
 
 def whole(y):

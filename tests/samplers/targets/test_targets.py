@@ -50,7 +50,7 @@ from tests.helpers.checks_targets import (
 )
 
 FIRST = [cases_of(key)[0] for key in TARGETS]
-"""Where the planted faults are: each target's defaults, or settings at which its law takes no long run to find."""
+"""The settings of the planted faults: each target's defaults, or settings whose law needs no long run."""
 
 
 def name_of(case: Case) -> str:
@@ -266,7 +266,7 @@ def test_numbers_of_the_recipe_paper():
 
 
 def test_median_of_the_rarest_category():
-    """Sparse Dirichlet, α = .1, 1000 data: ω₅ ~ Beta(.1, 1000.9). The paper has 6.5e-7 from 1000 draws."""
+    """Sparse Dirichlet, α = .1, 1000 counts: ω₅ ~ Beta(.1, 1000.9). The paper has 6.5e-7 from 1000 draws."""
     column = make(("sparse_dirichlet", ())).columns[4]
     median = stats.beta(0.1, 1000.9).ppf(0.5)
     assert float(column.cdf(np.array(median))) == pytest.approx(0.5, abs=1e-9)

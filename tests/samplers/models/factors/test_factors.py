@@ -83,7 +83,7 @@ def test_the_printed_sign_is_caught():
 
 
 def test_rates_that_are_no_numbers_any_more():
-    """Where r underflows the density is that of its logarithm."""
+    """If r underflows, the density is that of its logarithm."""
     model = small()
     log_x = np.zeros(model.n_unknowns)
     _, log_r, _, _ = model.parts(log_x)

@@ -65,7 +65,7 @@ def test_joint_is_the_sum_over_pairs(karate_model):
 
 @pytest.mark.parametrize("fault", ["r left out", "pairs counted twice", "held-out pairs counted"])
 def test_faults_of_the_joint_are_caught(karate_model, fault):
-    """What the paper prints, what its code does, and what a slip would do."""
+    """The paper's formula, its code, and plausible slips."""
     x = some_x(karate_model)
     value = dense_log_joint(karate_model, x)
     faulty = x.copy()
@@ -231,7 +231,7 @@ def test_score_rises_on_the_block_graph(key):
 
 
 def test_map_has_no_good_mode_in_any_coordinates():
-    """What its docstring says. In x it climbs without end. In log x it comes to rest where no community is left."""
+    """As its docstring says: in x it climbs without end. In log x it comes to rest where no community is left."""
     gains, spreads = {}, {}
     for density in ("x", "log x"):
         run = start("network_map", density=density)

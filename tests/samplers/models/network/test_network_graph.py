@@ -263,7 +263,7 @@ def test_the_parser_is_given_a_file_in_pieces(monkeypatch):
     assert sum(given) == 400_009 and max(given) == graphs.PIECE
 
 
-# What is held out
+# Held-out pairs
 
 
 @pytest.mark.parametrize("key", BUILT_IN)

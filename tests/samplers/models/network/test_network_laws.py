@@ -57,7 +57,7 @@ def drawn_graph(model, x, rng, use_r=True):
 
 
 def statistics_of(x):
-    """What is compared: every kind of unknown, and rates of an observed and of the held-out pair."""
+    """The statistics that are compared: every kind of unknown, and rates of an observed and of the held-out pair."""
     w, r = x[: N * K].reshape(N, K), x[N * K : N * K + K]
     rest = x[N * K + K :]
     return [
@@ -335,7 +335,7 @@ def test_normal_gradient_is_zero_where_q_is_the_posterior():
 
 @pytest.mark.parametrize("transform", ["softplus", "log"])
 def test_normal_path_gradient_by_central_differences(transform, monkeypatch):
-    """What a step of the method climbs: for its ξ, log p(Y, x(θ)) + log|dx/dθ| − log q(θ) with q held, along
+    """The objective of a step of the method: for its ξ, log p(Y, x(θ)) + log|dx/dθ| − log q(θ) with q held, along
     θ = m + s(σ)ξ, in m and in σ. Its value is the ELBO of the step."""
     model, method = smallest(), norm_sgvb.NormSGVB(transform=transform)
     rng = np.random.default_rng(1)

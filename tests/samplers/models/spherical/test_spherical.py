@@ -453,7 +453,7 @@ def test_the_directions_are_those_of_the_documents():
 @pytest.mark.parametrize("directions", ["documents", "contrasts"])
 def test_few_words_and_few_documents_have_a_globe(text, directions):
     """With two words, or two documents to see, there are fewer than three directions: those that are missing have no
-    length, and the others are orthonormal. Fault: as many axes as there are directions, which no globe can show.
+    length, and the others are orthonormal. Fault: one axis per direction, which no globe can show.
     """
     model = uploaded(text, directions=directions)
     assert model.axes.shape == (3, model.n_words) and model.shown.shape == (model.n_data, 3)

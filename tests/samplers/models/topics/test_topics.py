@@ -638,6 +638,6 @@ def test_weights_are_what_a_step_takes(monkeypatch):
     monkeypatch.setattr(MinibatchGibbs, "advance", timed)
     monkeypatch.setattr(minibatch_gibbs.time, "perf_counter", lambda: now)
     assert measure_weights(model, rounds=5) == pytest.approx((local, overall), rel=1e-9)
-    # What no clock can tell apart is still more than nothing: it is divided by.
+    # A time below the clock's resolution is still above 0, because it is divided by.
     local = overall = 0.0
     assert min(measure_weights(model, rounds=5)) > 0

@@ -151,7 +151,7 @@ def test_the_best_size_is_chosen_where_little_is_remembered_for_long():
     sizes = sizes_to_try(N)
     assert sizes[objective(sizes, exact_tau(sizes, N, SMALL), 1.0, 21.0).argmin()] == 12
     assert [chosen_size(tau_int, seed) for seed in range(8)] == [12] * 8
-    # What ends with the fast part sees no price in a small batch.
+    # A sum that ends with the fast part sees no cost of a small batch.
     assert {chosen_size(sokal, seed) for seed in range(8)} <= {1, 3}
 
 
@@ -284,7 +284,7 @@ def topical():
 
 
 def losses(model):
-    """What the chosen size does not beat, and where it is no size of its own."""
+    """The sizes that the chosen one does not beat, and whether it is one of the two extremes."""
     found = batches.compare(model, ratio=10.0, trial=1500, sweeps=100, chains=24, scored=False)
     chosen, n = found.adaptation.chosen, model.training.n_documents
     out = [] if 1 < chosen < n else [f"m = {chosen} is chosen"]

@@ -24,7 +24,7 @@ def bags(corpus):
     return [{corpus.vocabulary[w]: int(n) for w, n in enumerate(row) if n} for row in corpus.matrix()]
 
 
-# What is read
+# Reading
 
 
 def test_an_ldac_file_is_read():
@@ -125,7 +125,7 @@ def test_a_large_corpus_can_be_made():
     assert corpus.topics.shape == (20, 5000)
 
 
-# What is wrong
+# Errors
 
 BAD = {
     "no file": ({}, "a file is needed"),
