@@ -8,7 +8,7 @@ from urllib.parse import quote
 import param
 
 from sgmcmc_lab.app.lesson.position import FIELDS, find_step, follow_link
-from sgmcmc_lab.app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState, Asked, default_views
+from sgmcmc_lab.app.state import DEFAULT, LEFT_OUT, MAX_SPEED, SLOWEST, AppState, MissingTable, default_views
 from sgmcmc_lab.app.state.upload import KINDS
 from sgmcmc_lab.app.views import VIEWS, axes_of, coordinates
 from sgmcmc_lab.lessons.specs import WORDS, check_address
@@ -75,7 +75,7 @@ def read_query(state: AppState, query: str) -> list[str]:
     if step is not None:
         state.follow(step)
     experiment, problems = _experiment(query, fields, state.experiment if step is not None else opens_with(fields))
-    state.asked = _asked(query, fields, experiment)
+    state.missing_table = _missing_table(query, fields, experiment)
     messages[:0] = problems
     state.refused = [*problems, *elsewhere]
     if step is None:
@@ -127,7 +127,7 @@ def follow(state: AppState, query: str) -> list[str]:
         experiment, problems = _experiment(
             query, fields, (step.spec if step is not None else None) or opens_with(fields)
         )
-        state.asked = _asked(query, fields, experiment)
+        state.missing_table = _missing_table(query, fields, experiment)
         if step is None or step.spec is not None or "target" in fields:
             state.open(experiment)
         position.free, position.everything = fields.get("try") in ("1", "2"), fields.get("try") == "2"
@@ -163,10 +163,10 @@ def _experiment(query: str, fields: Mapping[str, str], default: Experiment) -> t
     return _without_upload(experiment, messages), messages
 
 
-def _asked(query: str, fields: Mapping[str, str], shown: Experiment) -> Asked | None:
+def _missing_table(query: str, fields: Mapping[str, str], shown: Experiment) -> MissingTable | None:
     """The request for the link's file, if its table was uploaded and is not there."""
     table = re.search(rf"\b{OfTable.data_parameter}:({OWN_TABLE}[0-9a-f]+)", fields.get("target", ""))
-    return None if table is None or shown.of_own_data else Asked(query, table[1], shown)
+    return None if table is None or shown.of_own_data else MissingTable(query, table[1], shown)
 
 
 def _without_upload(experiment: Experiment, messages: list[str]) -> Experiment:

@@ -43,7 +43,7 @@ class LessonError(ValueError):
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """The position of a TOML document in its file."""
 
     file: str
@@ -84,10 +84,10 @@ class Place:
 class Fields:
     """The named values of a table, each taken out once and checked; :meth:`done` refuses what is left."""
 
-    def __init__(self, data: Any, place: Place, path: Path_ = ()):
+    def __init__(self, data: Any, location: Location, path: Path_ = ()):
         if not isinstance(data, Mapping):
-            raise place.error(path, data, "allowed is a table with named values")
-        self.data, self.place, self.path = dict(data), place, path
+            raise location.error(path, data, "allowed is a table with named values")
+        self.data, self.location, self.path = dict(data), location, path
         self._names: list[str] = []
 
     def __contains__(self, name: str) -> bool:
@@ -96,7 +96,7 @@ class Fields:
 
     def error(self, name: str, value: Any, allowed: str) -> LessonError:
         """This value is not allowed."""
-        return self.place.error((*self.path, name), value, allowed)
+        return self.location.error((*self.path, name), value, allowed)
 
     def take(self, name: str, default: Any = None) -> Any:
         """The value as it is."""
@@ -115,10 +115,10 @@ class Fields:
     def prose(self, path: Path_, value: Any, limit: int = MAX_LINE) -> str:
         """The value at a path below this table, as a text that is shown."""
         if not isinstance(value, str) or len(value) > limit:
-            raise self.place.error((*self.path, *path), value, f"allowed is a text of up to {limit:,} characters")
+            raise self.location.error((*self.path, *path), value, f"allowed is a text of up to {limit:,} characters")
         problem = prose_problem(value)
         if problem is not None:
-            raise self.place.error((*self.path, *path), value, problem[1])
+            raise self.location.error((*self.path, *path), value, problem[1])
         return value.strip()
 
     def key(self, name: str, options: Sequence[str], default: str) -> str:
@@ -165,7 +165,7 @@ class Fields:
     def table(self, name: str) -> "Fields | None":
         """A table in this one, or None."""
         value = self.take(name)
-        return None if value is None else Fields(value, self.place, (*self.path, name))
+        return None if value is None else Fields(value, self.location, (*self.path, name))
 
     def tables(self, name: str, most: int) -> "Iterator[Fields]":
         """A list of tables."""
@@ -173,7 +173,7 @@ class Fields:
         if not isinstance(value, list) or len(value) > most:
             raise self.error(name, value, f"allowed is a list of up to {most} tables")
         for i, entry in enumerate(value):
-            yield Fields(entry, self.place, (*self.path, name, i))
+            yield Fields(entry, self.location, (*self.path, name, i))
 
     def done(self) -> None:
         """Refuse values that nothing asked for."""
@@ -287,7 +287,7 @@ def _section(title: str, line: int, rows: list[str], settings: Fields | None, fi
         problem = prose_problem(part)
         if problem is not None:
             raise LessonError(file, first + problem[0], f"{problem[1]}.")
-    return Section(title, line, text.strip(), settings or Fields({}, Place(file, line, "", {})))
+    return Section(title, line, text.strip(), settings or Fields({}, Location(file, line, "", {})))
 
 
 # --- prose -----------------------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def _settings(rows: Sequence[str], file: str, first: int) -> Fields:
         raise LessonError(
             file, line, f"it has {_MAX_PARTS} or more names in a row with points between them; that is no setting."
         )
-    place = Place(file, first, source, _lines(rows))
+    location = Location(file, first, source, _lines(rows))
     try:
         data = tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
@@ -380,7 +380,7 @@ def _settings(rows: Sequence[str], file: str, first: int) -> Fields:
         raise LessonError(file, first, "it is not TOML: its brackets are nested too deeply.") from None
     except ValueError:
         raise LessonError(file, first, "it holds a number of thousands of digits.") from None
-    return Fields(data, place)
+    return Fields(data, location)
 
 
 def _lines(rows: Sequence[str]) -> dict[Path_, int]:

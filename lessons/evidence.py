@@ -13,7 +13,7 @@ SNAPSHOTS = 400
 """Snapshots of the momenta in a run."""
 CHUNK = 2_000_000
 """Chain-steps between two reports of progress."""
-Told = Callable[[int], None]
+Report = Callable[[int], None]
 """``told(how far)`` within one run."""
 
 
@@ -22,8 +22,8 @@ def snapshot_interval(spec: RunSpec) -> int:
     return min(max(CHUNK // spec.n_chains, 1), max(spec.n_steps // SNAPSHOTS, 1))
 
 
-def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None) -> Evidence:
-    """The whole run of ``spec``, with what the measures need. ``told(chain-steps made)`` is called after a chunk."""
+def evidence(spec: RunSpec, needs: Iterable[str] = (), report: Report | None = None) -> Evidence:
+    """The whole run of ``spec``, with what the measures need. ``report(chain-steps made)`` is called after a chunk."""
     needs = set(needs)
     if needs == {OWN_RUN}:
         # The measure makes its own run; of this one it reads the spec.
@@ -37,8 +37,8 @@ def evidence(spec: RunSpec, needs: Iterable[str] = (), told: Told | None = None)
             run.advance(min(most, end - run.steps))
             if MOMENTA in needs and run.steps > spec.burn_in and run.divergence is None:
                 snapshots.append(run.momentum.copy())
-            if told is not None:
-                told(run.steps * spec.n_chains)
+            if report is not None:
+                report(run.steps * spec.n_chains)
     return Evidence(run.trace(), np.array(snapshots) if MOMENTA in needs else None)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sgmcmc_lab.lessons import sweep as sweeps
 from sgmcmc_lab.lessons.claims import Result, judge, quantity
-from sgmcmc_lab.lessons.evidence import Told, evidence, measured
+from sgmcmc_lab.lessons.evidence import Report, evidence, measured
 from sgmcmc_lab.lessons.lesson import Claim, Step
 from sgmcmc_lab.lessons.measures.base import Evidence
 from sgmcmc_lab.samplers import Experiment, Run
@@ -63,8 +63,8 @@ def run_step(
             lanes[made] = run(made, wanted, n_seeds, lambda done, total: progress and progress(name, done, total))
     table = None
     if step.sweep is not None:
-        told = (lambda done, total: progress(f"{name}: sweep", done, total)) if progress is not None else None
-        table = sweeps.of_step(step, quick=quick, seeds=n_seeds, do=do, results=results, progress=told, each=each)
+        report = (lambda done, total: progress(f"{name}: sweep", done, total)) if progress is not None else None
+        table = sweeps.of_step(step, quick=quick, seeds=n_seeds, do=do, results=results, progress=report, each=each)
     own = lanes.get(spec, ()) if spec is not None else ()
     found = tuple(_judge(claim, _lanes_of(claim, spec, lanes, quick), table, quick) for claim in judged)
     n = len(step.claims)
@@ -150,7 +150,7 @@ def _runs(
     n = len(spec.lanes)
     total = sum((run.burn_in + run.n_steps) * run.n_chains for run in runs)
     lanes = _at_once(
-        [lambda told, i=i: evidence(runs[i], needs.get(i % n + 1, ()), told) for i in range(len(runs))],  # type: ignore[misc]
+        [lambda report, i=i: evidence(runs[i], needs.get(i % n + 1, ()), report) for i in range(len(runs))],  # type: ignore[misc]
         lambda done: progress(done, total),
     )
     return tuple(tuple(lanes[k : k + n]) for k in range(0, len(lanes), n))
@@ -163,29 +163,29 @@ def _model_runs(
     runs = [run for one in _of_seeds(spec, seeds) for run in start(one, model)]
     n, total = len(spec.lanes), sum(run.spec.n_steps for run in runs)
 
-    def one(run: ModelRun, told: Told) -> ModelRun:
+    def one(run: ModelRun, report: Report) -> ModelRun:
         while run.next is not None and run.steps < run.spec.n_steps:
             run.advance(1)
-            told(run.steps)
+            report(run.steps)
         return run
 
     done = _at_once([partial(one, run) for run in runs], lambda done: progress(done, total))
     return tuple(tuple(done[k : k + n]) for k in range(0, len(done), n))
 
 
-def _at_once(works: Sequence[Callable[[Told], Any]], progress: Callable[[int], Any]) -> list[Any]:
+def _at_once(works: Sequence[Callable[[Report], Any]], progress: Callable[[int], Any]) -> list[Any]:
     """The return values of the works, two at a time; each tells how far it is, and ends there after an interrupt."""
     done = [0] * len(works)
     stopped = False
 
     def run(i: int) -> Any:
-        def told(far: int) -> None:
+        def report(far: int) -> None:
             if stopped:
                 raise CancelledError
             done[i] = far
             progress(sum(done))
 
-        return works[i](told)
+        return works[i](report)
 
     with ThreadPoolExecutor(2) as pool:
         futures = [pool.submit(run, i) for i in range(len(works))]

@@ -327,7 +327,7 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
     try:
         quick_spec = quick_spec and Experiment.from_dict({**quick_spec.to_dict(), **quick_settings})
     except SpecError as error:
-        raise fields.place.wrapped((*fields.path, "quick"), error) from None
+        raise fields.location.wrapped((*fields.path, "quick"), error) from None
     step = Step(
         number=number, title=section.title, line=section.line, text=section.text, spec=spec, quick_spec=quick_spec,
         seeds=seeds or 1, quick_seeds=quick_seeds,
@@ -340,11 +340,11 @@ def _step(number: int, section: Section, last: Step | None) -> Step:
     claims = tuple(_claim(entry, step) for entry in fields.tables("claim", MAX_CLAIMS))
     checks = tuple(_check(entry, step) for entry in fields.tables("check", MAX_CHECKS))
     fields.done()
-    for text, line in ((step.text, section.line), (step.watch, fields.place.line((*fields.path, "watch")))):
+    for text, line in ((step.text, section.line), (step.watch, fields.location.line((*fields.path, "watch")))):
         try:
             live.check(text, spec)
         except SpecError as error:
-            raise LessonError(fields.place.file, line, str(error)) from None
+            raise LessonError(fields.location.file, line, str(error)) from None
     return replace(step, claims=claims, checks=checks)
 
 
@@ -370,7 +370,7 @@ def _spec(fields: Fields, last: Step | None) -> tuple[Experiment | None, frozens
         assert before is not None
         return changed(before, data), frozenset(data)
     except SpecError as error:
-        raise fields.place.wrapped((*fields.path, name), error) from None
+        raise fields.location.wrapped((*fields.path, name), error) from None
 
 
 def _quick_settings(last: Step | None, changes: frozenset[str] | None) -> dict[str, Any]:
@@ -419,7 +419,7 @@ def _names(fields: Fields, name: str, most: int, default: tuple[str, ...]) -> tu
     names = fields.keys(name, most)
     for i, key in enumerate(names or ()):
         if not re.fullmatch(r"[a-z][a-z0-9_]*", key):
-            raise fields.place.error((*fields.path, name, i), key, "allowed is a name of small letters")
+            raise fields.location.error((*fields.path, name, i), key, "allowed is a name of small letters")
     return default if names is None else names
 
 
@@ -448,7 +448,7 @@ def _controls(fields: Fields, spec: Experiment | None, last: Step | None) -> tup
                     check_address(spec, today)
             except SpecError as error:
                 words = ", ".join(WORDS)
-                raise fields.place.error((*fields.path, "controls", i), name, f"{error.allowed}, {words}") from None
+                raise fields.location.error((*fields.path, "controls", i), name, f"{error.allowed}, {words}") from None
             names.append(today)
     return tuple(names)
 
@@ -474,7 +474,7 @@ def _page(fields: Fields, last: Step | None) -> Mapping[str, Any]:
         if name in page:
             out[name] = page.count(name, None, low, high)
     if "axis" in page:
-        (out["axis"],) = _names(Fields({"axis": [page.take("axis")]}, page.place, page.path), "axis", 1, ())
+        (out["axis"],) = _names(Fields({"axis": [page.take("axis")]}, page.location, page.path), "axis", 1, ())
     page.done()
     return out
 
@@ -493,7 +493,7 @@ def _question(fields: Fields) -> Question | None:
     answer = question.count("answer", None, 1, len(options))
     assert answer is not None
     if replies[answer - 1]:
-        raise question.place.error(
+        raise question.location.error(
             (*question.path, "options", answer - 1), replies[answer - 1], "the right option has no reply: why says it"
         )
     by = question.key("by", tuple(GROUNDS), MEASURE)
@@ -505,7 +505,7 @@ def _option(question: Fields, place: int, option: Any) -> tuple[str, str]:
     """The text of an option, and its reply."""
     if not isinstance(option, Mapping):
         return question.prose(("options", place), option), ""
-    fields = Fields(option, question.place, (*question.path, "options", place))
+    fields = Fields(option, question.location, (*question.path, "options", place))
     fields.needed("text")
     text, reply = fields.text("text"), fields.text("reply")
     fields.done()
@@ -522,14 +522,14 @@ def _exercises(fields: Fields) -> Iterator[Exercise]:
         try:
             yield Exercise(text, solution, experiment(data))
         except SpecError as error:
-            raise exercise.place.wrapped((*exercise.path, "experiment"), error) from None
+            raise exercise.location.wrapped((*exercise.path, "experiment"), error) from None
 
 
 def _figures(fields: Fields) -> tuple[str, ...]:
     names = fields.keys("figures", len(FIGURES)) or ()
     for i, name in enumerate(names):
         if name not in FIGURES:
-            raise fields.place.error((*fields.path, "figures", i), name, f"allowed is one of {', '.join(FIGURES)}")
+            raise fields.location.error((*fields.path, "figures", i), name, f"allowed is one of {', '.join(FIGURES)}")
     return names
 
 
@@ -547,7 +547,7 @@ def _measure(fields: Fields, name: str, of_model: bool) -> Choice:
             raise SpecError(name, choice.key, f"of {'a model' if of_model else 'a density'} there are: {fitting}")
         return choice
     except SpecError as error:
-        raise fields.place.wrapped((*fields.path, name), error) from None
+        raise fields.location.wrapped((*fields.path, name), error) from None
 
 
 def _sweep(
@@ -581,7 +581,7 @@ def _sweep(
                 or not 1 <= len(listed) <= 100
                 or not all(is_number(x) or isinstance(x, (str, bool)) for x in listed)
             ):
-                raise sweep.place.error((*sweep.path, "grid", *path), listed, "allowed is a list of 1 to 100 values")
+                raise sweep.location.error((*sweep.path, "grid", *path), listed, "allowed is a list of 1 to 100 values")
         axes.append(Axis(address, tuple(values), tuple(short.pop(address, values))))
     if short and quick is not None:
         raise quick.error(
@@ -597,7 +597,7 @@ def _sweep(
                 check_address(spec, axis.address)
             except SpecError as error:
                 parts: Path_ = (*sweep.path, "grid", *axis.address.split("."))
-                raise sweep.place.error(parts, axis.address, error.allowed) from None
+                raise sweep.location.error(parts, axis.address, error.allowed) from None
         for number in range(1, len(spec.lanes) + 1):
             names = [axis.name for axis in axes if axis.has(number)]
             if len(set(names)) < len(names):
@@ -608,7 +608,7 @@ def _sweep(
         for point in (*made.points(spec, False), *made.points(quick_spec, True)):
             MEASURES[measure.key](**measure.values()).check(point.spec)
     except SpecError as error:
-        raise sweep.place.wrapped(sweep.path, error) from None
+        raise sweep.location.wrapped(sweep.path, error) from None
     return made
 
 
@@ -642,7 +642,7 @@ def _check(fields: Fields, step: Step) -> Claim:
         try:
             specs.append(_changed(spec, values))
         except SpecError as error:
-            raise fields.place.wrapped((*fields.path, "change"), error) from None
+            raise fields.location.wrapped((*fields.path, "change"), error) from None
     claim = _claim(fields, replace(step, spec=specs[0], quick_spec=specs[1], sweep=None), before=step)
     return replace(claim, change=change, quick_change=quick_change)
 
@@ -714,7 +714,7 @@ def _claim(fields: Fields, step: Step, before: Step | None = None) -> Claim:
         goals.append(_goal(where_from, values, has_error, count))
     paper = _paper(fields, goals[0])
     fields.done()
-    line = fields.place.line(fields.path)
+    line = fields.location.line(fields.path)
     return Claim(says, measure, lane, against, quantity, reduction, where, goals[0], goals[1], paper, line, supports)
 
 
@@ -738,7 +738,7 @@ def _check_measure(
             if made.requires == DRAWS and kept > MAX_KEPT:
                 raise SpecError("measure", made.key, f"it keeps {kept:,} numbers; allowed are {MAX_KEPT:,}: raise thin")
     except SpecError as error:
-        raise fields.place.wrapped(fields.path, error) from None
+        raise fields.location.wrapped(fields.path, error) from None
     return step.spec.n_chains, step.quick_spec.n_chains
 
 

@@ -15,7 +15,7 @@ from sgmcmc_lab.samplers.low_priority import workers
 
 log = logging.getLogger("sgmcmc-lab")
 
-KEPT = 200
+MAX_PROOFS = 200
 """Steps whose results are kept. The same runs give the same numbers, so nobody has to make them twice."""
 _PROOFS: "OrderedDict[int, Proof]" = OrderedDict()
 # One after the other: the pages' live runs go on meanwhile.
@@ -54,7 +54,7 @@ class Proof:
 
                 figures.prepare("bokeh")
             self.results = run_step(
-                replace(self.step, checks=()), quick=True, progress=self._told, each=self._measured
+                replace(self.step, checks=()), quick=True, progress=self._progress, each=self._measured
             ).results
         except CancelledError:
             log.info("Nobody waits any more for the runs of a step")
@@ -62,7 +62,7 @@ class Proof:
             log.exception("The runs of a lesson's step met an error")
             self.problem = "its runs met an error, which the server's log has"
 
-    def _told(self, what: str, done: int, total: int) -> None:
+    def _progress(self, what: str, done: int, total: int) -> None:
         if not self.waiting:
             raise CancelledError
         self.share = done / max(total, 1)
@@ -81,7 +81,7 @@ def begin(step: Step) -> Proof:
     # Before it begins: with nobody waiting it would end at once.
     made.waiting = 1
     _WORKER.submit(made.make)
-    while len(_PROOFS) > KEPT:
+    while len(_PROOFS) > MAX_PROOFS:
         _PROOFS.popitem(last=False)
     return made
 

@@ -158,7 +158,7 @@ class Live(ABC):
             await self._loaded.wait()
         slow = asyncio.create_task(self._slow_loop())
         try:
-            due, fitted, told, dark = time.perf_counter(), False, False, False
+            due, fitted, announced, dark = time.perf_counter(), False, False, False
             while True:
                 if self._loaded.is_set() and dark != self._dark:
                     dark = self._dark
@@ -167,8 +167,8 @@ class Live(ABC):
                 if self._loaded.is_set() and not fitted:
                     fitted = True
                     self._page.fit_screen(*self._screen)
-                if self._seen_moving and fitted and not told:
-                    told = True
+                if self._seen_moving and fitted and not announced:
+                    announced = True
                     self._page.moving()
                 await self._lay_out()
                 if self._restart:

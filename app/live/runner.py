@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from sgmcmc_lab.app.live.fair_executor import Pool, ProcessorShare
 from sgmcmc_lab.app.live.lanes import DensityLanes, Lanes, Progress, prepare, scene_of
 from sgmcmc_lab.app.live.loop import POOL, SLOW, Live, LiveScreen
-from sgmcmc_lab.app.live.step_player import Walk
+from sgmcmc_lab.app.live.step_player import StepPlayer
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.state.upload import Upload
 from sgmcmc_lab.app.views import VIEWS
@@ -111,10 +111,10 @@ class Runner(Live):
         self._changes: dict[int, Change]
         self._cancelled = asyncio.Event()
         self._said_diverged: set[int] = set()
-        self.walk = Walk()
-        self.say_step: Callable[[Walk], list[tuple[str, str]]] = lambda _: []
+        self.player = StepPlayer()
+        self.say_step: Callable[[StepPlayer], list[tuple[str, str]]] = lambda _: []
         """The page's texts about a step that is taken apart, by the model's id."""
-        self.lit_step: Callable[[Walk], list[str]] = lambda _: []
+        self.lit_step: Callable[[StepPlayer], list[str]] = lambda _: []
         """The colour of each of its parts."""
         self.doubts: Any = None
         """The model whose text says why draws do not agree with their target."""
@@ -166,13 +166,13 @@ class Runner(Live):
         playing = self.state.playing and not self.state.slow
         return self._redraw or (self.lanes.moving and (bool(self._single) or playing))
 
-    def walk_on(self, way: str) -> None:
+    def play_step(self, way: str) -> None:
         """A part or a step forwards or back, as a person asks for it: part, part_back, step or step_back."""
         self.state.playing = False
         if way in ("part_back", "step_back"):
-            getattr(self.walk, way)()
+            getattr(self.player, way)()
             self._ask()
-        elif self.walk.part_forward() if way == "part" else self.walk.step_forward():
+        elif self.player.part_forward() if way == "part" else self.player.step_forward():
             self._parts_hidden = way == "part"
             self.step()
         else:
@@ -184,11 +184,11 @@ class Runner(Live):
             self._next.cancel()
             self._next = None
         if self.state.slow and self.state.playing:
-            self.walk.play(self.state.slow)
+            self.player.play(self.state.slow)
         elif self.state.slow:
-            self.walk.rest()
+            self.player.rest()
         else:
-            self.walk.clear()
+            self.player.clear()
         self._ask()
 
     def _step_when_due(self) -> None:
@@ -198,16 +198,16 @@ class Runner(Live):
 
     def _take_apart(self, lanes: Lanes, changed: bool) -> None:
         """Look at the coming step of the first lane, where one is made in seconds."""
-        run, slow, walk = lanes.apart(), self.state.slow, self.walk
+        run, slow, player = lanes.apart(), self.state.slow, self.player
         if run is None or not slow:
-            walk.clear()
+            player.clear()
             return
         if changed:
-            walk.forget_newest()
-        if walk.look(run) and self.state.playing:
-            walk.play(slow)
+            player.forget_newest()
+        if player.look(run) and self.state.playing:
+            player.play(slow)
         elif self._parts_hidden:
-            walk.hide()
+            player.hide()
         self._parts_hidden = False
         if self.state.playing and self._next is None:
             self._next = asyncio.get_running_loop().call_later(slow, self._step_when_due)
@@ -253,7 +253,7 @@ class Runner(Live):
             self.lanes = lanes
         self._opened = experiment, state.upload
         self._said_diverged.clear()
-        self.walk.clear()
+        self.player.clear()
         self.screen.clear_divergence()
         self.screen.show_problem("")
         self.screen.show_facts(lanes.facts())
@@ -281,7 +281,7 @@ class Runner(Live):
             search = self._search_for(experiment)
             progress, job = search.progress, asyncio.ensure_future(self._unknown(search, experiment))
         job.add_done_callback(_retrieve_error)
-        told = False
+        announced = False
         try:
             while not job.done():
                 await asyncio.wait({job}, timeout=PATIENT_SECONDS)
@@ -289,11 +289,11 @@ class Runner(Live):
                     progress.cancelled = known or not self._searched
                     return None
                 if not job.done() and (passed := time.perf_counter() - began) > 3 * PATIENT_SECONDS:
-                    told = True
+                    announced = True
                     self.screen.show_former(bool(self.views) and self._wanted() != self._built)
                     self.screen.show_work(f"{progress.what}: {passed:.0f} s so far.", progress.share)
         finally:
-            if told:
+            if announced:
                 self.screen.show_work("", None)
         return job.result()
 
@@ -431,9 +431,9 @@ class Runner(Live):
         self.frames_sent += 1
         await self.bus.send_frame(self.frames_sent, data)
         if self.state.slow:
-            playing = self.walk.playing()
+            playing = self.player.playing()
             await self.bus.send_step(
-                self.say_step(self.walk), playing.windows if playing else (), self.lit_step(self.walk)
+                self.say_step(self.player), playing.windows if playing else (), self.lit_step(self.player)
             )
         for i, run in enumerate(lanes.runs):
             if run.divergence is not None and i not in self._said_diverged:
@@ -481,7 +481,7 @@ class Runner(Live):
         return data
 
     def _with_step(self, frame: Frame) -> Frame:
-        frame.playing = self.walk.playing()
+        frame.playing = self.player.playing()
         return frame
 
     def _forget_divergence(self, i: int, divergence: Any) -> None:

@@ -6,7 +6,7 @@ from sgmcmc_lab.app.views.base import Playing
 from sgmcmc_lab.samplers.engine import Run
 from sgmcmc_lab.samplers.step_terms import ChainStep, TooLongError, take_apart
 
-KEPT = 50
+MAX_STEPS = 50
 """Steps that one can go back."""
 ALONE = 0.9
 """Seconds that a part takes which is asked for by itself."""
@@ -14,7 +14,7 @@ FILLED = 0.85
 """The share of a step's time in which its parts are drawn; in the rest it stands."""
 
 
-class Walk:
+class StepPlayer:
     """The coming step of the first lane's first chain, in its parts, and the last few before it.
 
     To go back shows what was; the run stays where it is.
@@ -73,7 +73,7 @@ class Walk:
         if self._steps and (run.steps < self._steps[-1][0] - 1 or len(step.start) != len(self._steps[-1][1].start)):
             self.clear()
         entry = run.steps + 1, step, getattr(run.sampler, "step_size", 0.0), bool(run.sampler.momentum)
-        self._steps = [*(self._steps[:-1] if same else self._steps), entry][-KEPT:]
+        self._steps = [*(self._steps[:-1] if same else self._steps), entry][-MAX_STEPS:]
         self._at = len(self._steps) - 1
         self.rest()
         return True

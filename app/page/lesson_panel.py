@@ -180,8 +180,8 @@ class LessonPanel:
             return []
         met = sum(mark.state == "holds" for mark in found)
         answers = {here: self.position.answer, **self.position.answers(lesson.key)}
-        told = {n: (outcome(lesson.steps[n - 1], answer), met if n == here else 0) for n, answer in answers.items()}
-        return [(model, news(lesson.key, told)) for model in self.progress.ids]
+        outcomes = {n: (outcome(lesson.steps[n - 1], answer), met if n == here else 0) for n, answer in answers.items()}
+        return [(model, news(lesson.key, outcomes)) for model in self.progress.ids]
 
     def withhold(self, asked: bool) -> None:
         """Leave the step's question to the room, which is asked it and told nothing yet; or take it back."""

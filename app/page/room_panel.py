@@ -22,7 +22,7 @@ from sgmcmc_lab.app.room.bar import RoomBar
 from sgmcmc_lab.app.room.hub import hub
 from sgmcmc_lab.app.room.network import address_of
 from sgmcmc_lab.app.room.presses import Presses
-from sgmcmc_lab.app.room.rooms import AWAY, KEPT, Ask, GoneError, Look, carefully, new_mark, rooms
+from sgmcmc_lab.app.room.rooms import AWAY, TOKEN, Ask, GoneError, RoomState, carefully, new_mark, rooms
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.samplers.parameters import SpecError
 
@@ -63,7 +63,7 @@ class RoomPanel:
         self._opened = 0
         """Rooms that this page has opened."""
         self._presses = Presses()
-        self._look: Look | None = None
+        self._room_state: RoomState | None = None
         self._shown: dict[str, Any] = {}
         self._led = self._followed = ""
         """The experiment last shown to the room, and the state when the room's was taken."""
@@ -126,7 +126,7 @@ class RoomPanel:
 
     def changed(self) -> None:
         """The page shows something else: lead the room to it, or, of a student, follow no more."""
-        if not self.state.room or self._look is None:
+        if not self.state.room or self._room_state is None:
             return
         now = link.to_lead(self.state)
         if self.is_maker and now != self._led:
@@ -139,11 +139,11 @@ class RoomPanel:
     # The page's part of it
 
     def _make_bar(self) -> None:
-        self.bar = RoomBar(self.state.room, self._heard)
+        self.bar = RoomBar(self.state.room, self._on_message)
         self._student, self._said, self._proof, self._was_in = "", "", "", False
         self.panel.objects = [self.bar]
 
-    def _heard(self, message: list[Any]) -> None:
+    def _on_message(self, message: list[Any]) -> None:
         if not self._presses.take():
             return
         action, given = message[0], message[1:]
@@ -165,7 +165,7 @@ class RoomPanel:
         if action == "again" and self._proof and not self._opening:
             self._do(self._open_again())
             return
-        if self._look is None:
+        if self._room_state is None:
             return
         whole = given[0] if len(given) == 1 and type(given[0]) is int else -1
         does = self._of_maker() if self.is_maker else self._of_student(whole)
@@ -201,9 +201,9 @@ class RoomPanel:
         code = self.state.room
         coming = self._coming = object()
         # A page is one student, regardless of later messages.
-        self._student = self._student or (student if KEPT.fullmatch(student) else new_mark())
+        self._student = self._student or (student if TOKEN.fullmatch(student) else new_mark())
         # A page that has just opened the room is asked for what it keeps before it keeps it.
-        secret = self._secret or (secret if KEPT.fullmatch(secret) else "")
+        secret = self._secret or (secret if TOKEN.fullmatch(secret) else "")
         while not self.ended and self.state.room == code and self._coming is coming:
             try:
                 maker = bool(secret) and await self._made(code, secret)
@@ -231,7 +231,7 @@ class RoomPanel:
         if not self._was_in:
             self._following = not (maker or self._free)
         self._was_in = True
-        self._quit = hub().join(code, self._hear)
+        self._quit = hub().join(code, self._on_room_state)
 
     async def _stay_outside(self, why: str) -> None:
         self._said = why
@@ -258,39 +258,39 @@ class RoomPanel:
         except SpecError:
             return False
 
-    def _hear(self, look: Look | None) -> None:
-        on_page(self._document, lambda: self._know(look))
+    def _on_room_state(self, room_state: RoomState | None) -> None:
+        on_page(self._document, lambda: self._know(room_state))
 
-    def _know(self, look: Look | None) -> None:
+    def _know(self, room_state: RoomState | None) -> None:
         if self.ended:
             return
-        if look is None:
+        if room_state is None:
             self.leave()
-            secret, self._look, self._secret = self._secret, None, ""
+            secret, self._room_state, self._secret = self._secret, None, ""
             self.lesson.withhold(False)
             self._do(self._come_in(self._student, secret))
             return
-        before, self._look = self._look, look
-        if self._following and (before is None or before.link != look.link):
-            self._take(look.link)
-        ask = look.ask
+        before, self._room_state = self._room_state, room_state
+        if self._following and (before is None or before.link != room_state.link):
+            self._take(room_state.link)
+        ask = room_state.ask
         self.lesson.withhold(not self.is_maker and ask is not None and ask.open and self._is_here(ask))
         if ask is not None and ask.shown and self._is_here(ask) and self.state.position.waiting:
             if self.is_maker:
                 # Her class has answered; she starts the run herself.
                 self.state.position.reply(SKIPPED)
             else:
-                self.lesson.reply(look.votes.get(self._student, SKIPPED))
+                self.lesson.reply(room_state.votes.get(self._student, SKIPPED))
         if self.is_maker and before is None:
             # The page may have been loaded with another link than the room's.
             self.changed()
-        if shown.is_past(self._said, before, look):
+        if shown.is_past(self._said, before, room_state):
             self._said = ""
         self._draw()
 
     def _go(self) -> None:
         self.leave()
-        self._look, self._secret = None, ""
+        self._room_state, self._secret = None, ""
         self.lesson.withhold(False)
         self._was_in, self.state.room = False, ""
         self._shown = shown.after_leaving()
@@ -304,9 +304,9 @@ class RoomPanel:
     # Follow
 
     def _follow(self) -> None:
-        assert self._look is not None
+        assert self._room_state is not None
         self._following = True
-        self._take(self._look.link)
+        self._take(self._room_state.link)
         self._draw()
 
     def _let_go(self) -> None:
@@ -330,9 +330,9 @@ class RoomPanel:
             self._do(rooms().ask(self.state.room, self._secret, position.lesson.key, position.number, options))
 
     def _answer(self, option: int) -> None:
-        assert self._look is not None
-        if self._look.ask is not None:
-            number = self._look.ask.number
+        assert self._room_state is not None
+        if self._room_state.ask is not None:
+            number = self._room_state.ask.number
             self._answered = {number: option}
             self._draw()
             self._do(self._send_answer(number, option))
@@ -355,20 +355,20 @@ class RoomPanel:
         self._do(rooms().race(self.state.room, self._secret, race.target_text(experiment), "ks"))
 
     def _rank(self, by: str) -> None:
-        if self._look is not None and self._look.racing is not None:
-            self._do(rooms().race(self.state.room, self._secret, self._look.racing.target, by))
+        if self._room_state is not None and self._room_state.racing is not None:
+            self._do(rooms().race(self.state.room, self._secret, self._room_state.racing.target, by))
 
     def _enter(self) -> None:
-        if self._look is None or self._look.racing is None or self._entering:
+        if self._room_state is None or self._room_state.racing is None or self._entering:
             return
         try:
-            made = race.raced(self.state.experiment, self._look.racing.target)
+            made = race.raced(self.state.experiment, self._room_state.racing.target)
         except SpecError as error:
             self._say(str(error))
             return
         self._entering = True
         self._say(shown.ENTERING)
-        self._do(self._measure(made, self._look.racing.number))
+        self._do(self._measure(made, self._room_state.racing.number))
 
     async def _measure(self, made: Any, number: int) -> None:
         try:
@@ -381,8 +381,8 @@ class RoomPanel:
             self._entering = False
 
     def _open_entry(self, row: int) -> None:
-        if self._look is not None and 0 <= row < min(shown.ROWS, len(self._look.entries)):
-            _, entry = self._look.ranking()[row]
+        if self._room_state is not None and 0 <= row < min(shown.ROWS, len(self._room_state.entries)):
+            _, entry = self._room_state.ranking()[row]
             self._following = False
             with pn.io.hold():
                 self._tell(link.follow(self.state, entry["link"]))
@@ -395,45 +395,54 @@ class RoomPanel:
         self._draw()
 
     def _draw(self) -> None:
-        if self._look is None:
+        if self._room_state is None:
             return
-        now = self._what(self._look)
+        now = self._what(self._room_state)
         if now != self._shown:
             self._shown = now
             self._do(self.bar.show(now))
 
-    def _what(self, look: Look) -> dict[str, Any]:
+    def _what(self, room_state: RoomState) -> dict[str, Any]:
         """The contents of the bar: of the bars only what this page may see."""
-        said = AWAY if look.away else self._said
-        mine = look.votes.get(self._student, self._answered.get(look.ask.number)) if look.ask is not None else None
-        return shown.bar(look, self._student, mine, self._buttons(look), said, maker=self.is_maker)
+        said = AWAY if room_state.away else self._said
+        mine = (
+            room_state.votes.get(self._student, self._answered.get(room_state.ask.number))
+            if room_state.ask is not None
+            else None
+        )
+        return shown.bar(room_state, self._student, mine, self._buttons(room_state), said, maker=self.is_maker)
 
-    def _buttons(self, look: Look) -> list[list[Any]]:
+    def _buttons(self, room_state: RoomState) -> list[list[Any]]:
         if not self.is_maker:
-            return shown.buttons_of_student(look, following=self._following)
+            return shown.buttons_of_student(room_state, following=self._following)
         step = self.state.position.step
-        again = look.ask is not None and self._is_here(look.ask)
+        again = room_state.ask is not None and self._is_here(room_state.ask)
         ask = (
             [["ask", "Ask again" if again else "Ask this question", not again]]
             if step is not None and step.question is not None
             else []
         )
         reveal = (
-            [["reveal", f"Reveal the answers ({len(look.votes)})", True]]
-            if look.ask is not None and look.ask.open
+            [["reveal", f"Reveal the answers ({len(room_state.votes)})", True]]
+            if room_state.ask is not None and room_state.ask.open
             else []
         )
-        racing = look.racing is not None and look.racing.target == race.target_text(self.state.experiment)
+        racing = room_state.racing is not None and room_state.racing.target == race.target_text(self.state.experiment)
         other = (
             [
-                ["by_tau", "Rank by gradients", False] if look.racing.by == "ks" else ["by_ks", "Rank by KS", False],
+                ["by_tau", "Rank by gradients", False]
+                if room_state.racing.by == "ks"
+                else ["by_ks", "Rank by KS", False],
                 ["end_race", "End the race", False],
             ]
-            if look.racing is not None
+            if room_state.racing is not None
             else []
         )
         start = [] if racing or self.state.experiment.of_model else [["race", "Race on this target", False]]
-        bars, over = look.asks is not None and look.asks.shown, look.race is not None and look.race.over
+        bars, over = (
+            room_state.asks is not None and room_state.asks.shown,
+            room_state.race is not None and room_state.race.over,
+        )
         away = [["put_away", "Close the bars" if bars else "Close the table", False]] if bars or over else []
         return [
             ["code", "Show the code", False],

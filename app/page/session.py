@@ -75,7 +75,7 @@ class Session:
     frame: Frame
     page: Any
     notifications: Notifications
-    told: Any
+    refusal: Any
     """The box that says what the link asked for and is not shown."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Session:
         """
         if not self.runner.announced:
             return
-        self.told.visible = False
+        self.refusal.visible = False
         position = self.state.position
         at = (position.lesson, position.number)
         self.do_later(self.runner.bus.send_address(self.link(), self._written_at not in (None, at)))
@@ -123,8 +123,8 @@ class Session:
     def say_refused(self) -> Any:
         """The requests of the link that are not shown."""
         sentences = with_labels(in_short(self.state.refused), self.state.experiment).split("\n")
-        self.told = Notice("\n".join([NOT_RUN, *sentences]) if self.state.refused else "", severity="warning")
-        return self.told
+        self.refusal = Notice("\n".join([NOT_RUN, *sentences]) if self.state.refused else "", severity="warning")
+        return self.refusal
 
     def add_lessons(self, controls: Any) -> None:
         """Make the lesson's panel, the list of lessons and presenter mode; ``controls`` are a lesson's step's."""
@@ -149,7 +149,7 @@ class Session:
                 "controls": self._toggle_controls,
                 "picture": self._take_picture,
                 "leave": lambda: setattr(state, "present", False),
-                **{way: partial(self.walk_on, way) for way in WAYS},
+                **{way: partial(self.play_step, way) for way in WAYS},
             },
             on_screen=state.present,
             lesson=state.position.lesson is not None,
@@ -201,10 +201,10 @@ class Session:
         else:
             self.state.playing = not self.state.playing
 
-    def walk_on(self, way: str) -> None:
+    def play_step(self, way: str) -> None:
         """A part or a step forwards or back; not before a lesson's question is answered."""
         if self.state.slow and not self.question_first():
-            self.runner.walk_on(way)
+            self.runner.play_step(way)
 
     def question_first(self) -> bool:
         """Whether a question waits for its answer; says so, and shows it."""
@@ -447,7 +447,7 @@ class Session:
             if not self.question_first():
                 state.playing = False
                 if state.slow:
-                    self.runner.walk_on("step")
+                    self.runner.play_step("step")
                 else:
                     self.runner.step()
 

@@ -77,7 +77,7 @@ class Page(Session):
         self.guide = pn.pane.HTML(
             sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"}, stylesheets=[_GUIDE]
         )
-        self.stepbar = StepBar(self.state, self.walk_on)
+        self.stepbar = StepBar(self.state, self.play_step)
         self.runner.say_step, self.runner.lit_step = self.stepbar.texts, self.stepbar.lit
         self.transport = self._transport()
         self.page = self._page()
@@ -110,8 +110,8 @@ class Page(Session):
         newcomer = self.query().strip("?") in ("", "theme=dark", "theme=light") and "lessons" not in state.hidden
         self.welcome = self._welcome()
         main: list[Any] = [self.welcome] if newcomer else []
-        told = self.say_refused()
-        main += [self.guide, *[told] * bool(state.refused), self.status, self.work]
+        refusal = self.say_refused()
+        main += [self.guide, *[refusal] * bool(state.refused), self.status, self.work]
         if "transport" not in state.hidden:
             main.append(self.transport)
         if "controls" not in state.hidden:

@@ -9,7 +9,7 @@ import panel_material_ui as pmui
 from bokeh.models import Div
 from panel.models.mathjax import MathJax
 
-from sgmcmc_lab.app.live.step_player import Walk
+from sgmcmc_lab.app.live.step_player import StepPlayer
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.formulas import COMMAS
 from sgmcmc_lab.app.views.formulas import split_formula as cut
@@ -62,8 +62,8 @@ _STYLE = """
 class StepBar:
     """The bar, which is on the page while a step takes seconds."""
 
-    def __init__(self, state: AppState, walk_on: Callable[[str], None]):
-        self.state, self._walk_on = state, walk_on
+    def __init__(self, state: AppState, play_step: Callable[[str], None]):
+        self.state, self._play_step = state, play_step
         look = {"sizing_mode": "stretch_width", "margin": 0}
         self._equation = MathJax(text="", stylesheets=[_EQUATION], **look)
         self._words = Div(text="", stylesheets=[_STYLE], **look)
@@ -94,7 +94,7 @@ class StepBar:
                 sx=_LOW,
                 description=f"{help_} Key: {key}",
             )
-            made.on_click(lambda _, way=way: self._walk_on(way))
+            made.on_click(lambda _, way=way: self._play_step(way))
             buttons.append(made)
         self._buttons = pn.FlexBox(*buttons, gap="4px", margin=0, sizing_mode="stretch_width", css_classes=["buttons"])
         return [
@@ -108,37 +108,37 @@ class StepBar:
             ),
         ]
 
-    def texts(self, walk: Walk) -> list[tuple[str, str]]:
+    def texts(self, player: StepPlayer) -> list[tuple[str, str]]:
         """The equation with its numbers, and each part in words, by their models' id."""
-        step, state = walk.step, self.state
+        step, state = player.step, self.state
         first = state.experiment.lanes[0]
         sampler = SAMPLERS[first.sampler.key]
         if step is None:
-            return [(self._equation.id, ""), (self._words.id, escape(walk.problem))]
-        velocity, coordinate = walk.velocity, state.coordinate
+            return [(self._equation.id, ""), (self._words.id, escape(player.problem))]
+        velocity, coordinate = player.velocity, state.coordinate
         below = [under(part, step.dim, coordinate) for part in step.parts]
         equation = lit_equation(
             sampler.update_by(GRADIENTS[first.gradient.key], first.sampler.values()), sampler.parts, step.parts, below
         )
         colours = self._colours(sampler)
         lane = f"{state.lane_titles()[0]}, chain 1" if state.experiment.n_chains > 1 else state.lane_titles()[0]
-        ago = f", {walk.behind} before the run's" if walk.behind else ""
-        items = [f"<b>{escape(lane)}: step {walk.number:,}{ago}</b>"]
+        ago = f", {player.behind} before the run's" if player.behind else ""
+        items = [f"<b>{escape(lane)}: step {player.number:,}{ago}</b>"]
         for k, part in enumerate(step.parts):
             numbers = numbers_of(part, step.dim, coordinate, velocity)
-            hidden = "" if k < walk.shown else " style='opacity:.45'"
+            hidden = "" if k < player.shown else " style='opacity:.45'"
             items.append(
                 f"<span class='part-{k}'{hidden}><i style='background:{colours[part.name]}'></i>{escape(part.name)} {escape(numbers)}</span>"
             )
         lines = "".join(f"<span class='line'>$${line}$$</span>" for line in cut(equation, COMMAS))
         return [(self._equation.id, lines), (self._words.id, f"<div class='parts'>{''.join(items)}</div>")]
 
-    def lit(self, walk: Walk) -> list[str]:
+    def lit(self, player: StepPlayer) -> list[str]:
         """The colour in which each part of the step is lit while it is drawn: that of its arrow."""
-        if walk.step is None:
+        if player.step is None:
             return []
         colours = self._colours(SAMPLERS[self.state.experiment.lanes[0].sampler.key])
-        return [colours[part.name] for part in walk.step.parts]
+        return [colours[part.name] for part in player.step.parts]
 
     def _colours(self, sampler: Any) -> dict[str, str]:
         names = tuple(sampler.parts)

@@ -19,13 +19,13 @@ class RoomBar(Wire):
     _esm = ASSETS / "room.js"
     _stylesheets = [LOOK]
 
-    def __init__(self, code: str, heard: Callable[[list[Any]], None]):
+    def __init__(self, code: str, on_message: Callable[[list[Any]], None]):
         super().__init__(code=code, sizing_mode="stretch_width", margin=0)
-        self._heard = heard
+        self._on_message = on_message
 
     def _handle_msg(self, message: Any) -> None:
         if isinstance(message, list) and message and isinstance(message[0], str) and len(message) <= 4:
-            self._heard(message)
+            self._on_message(message)
 
     async def keep(self, student: str, secret: str) -> None:
         """Let the browser keep what makes this page one of the room's."""

@@ -140,7 +140,7 @@ def shown_by(query: str) -> Shown:
     state = AppState()
     link.read_query(state, query)
     experiment = state.experiment
-    if state.asked is not None or experiment.of_own_data:
+    if state.missing_table is not None or experiment.of_own_data:
         raise SpecError("target", experiment.target.key, "it uses the teacher's own file, which only her page has")
     position = state.position
     # A lesson's question does not stop the run here: the class answers it in the room.

@@ -31,7 +31,7 @@ COST = 2**14
 """Of scrypt, which makes a room's code of its maker's secret in 16 MB and .05 s. So a server that was started
 again and knows neither sees that they belong together; to find a secret for a code by trying takes some 700 years."""
 _PROVER = workers(1, "rooms")
-KEPT = re.compile(r"[A-Za-z0-9_-]{16,64}")
+TOKEN = re.compile(r"[A-Za-z0-9_-]{16,64}")
 """The values that a browser keeps: a student's mark or a maker's secret."""
 MAX_LINK = MAX_QUERY - 100
 """Characters: a room's code comes after it."""
@@ -98,7 +98,7 @@ class Race:
 
 
 @dataclass(frozen=True)
-class Look:
+class RoomState:
     """A room as it is now."""
 
     link: str
@@ -269,7 +269,7 @@ class Rooms:
 
     async def open_again(self, code: str, secret: str, link: str, owner: str = "") -> None:
         """A room that is gone, with its code and its maker; nobody is in it, and nothing was asked."""
-        if not KEPT.fullmatch(secret) or await code_of(secret) != code:
+        if not TOKEN.fullmatch(secret) or await code_of(secret) != code:
             raise SpecError("room", code, "only the page that opened it may do this")
         await self._open(code, secret, link, owner)
 
@@ -382,7 +382,7 @@ class Rooms:
         if before.get(race.by) is None or (entry[race.by] is not None and entry[race.by] < before[race.by]):
             await self._store.write(key, {student: text})
 
-    async def look(self, code: str) -> Look | None:
+    async def state_of(self, code: str) -> RoomState | None:
         """The room as it is now; None where it is gone."""
         room = await self._store.read(f"room:{code}") if CODE.fullmatch(code) else {}
         if "link" not in room:
@@ -396,13 +396,13 @@ class Rooms:
         kept = await self._store.read(f"race:{code}:{race.number}") if race is not None else {}
         entries = {student: entry for student, text in kept.items() if (entry := _entry(text))}
         students = len(await self._store.read(f"here:{code}"))
-        return Look(room["link"], students, ask, *votes, race, entries)
+        return RoomState(room["link"], students, ask, *votes, race, entries)
 
     async def _room(self, code: str, student: str = "x" * 16) -> dict[str, str]:
         room = await self._store.read(f"room:{code}") if CODE.fullmatch(code) else {}
         if not room:
             raise GoneError("room", code[:40], "there is no such room now; ask for a new code")
-        if not KEPT.fullmatch(student):
+        if not TOKEN.fullmatch(student):
             raise SpecError("student", student[:40], "allowed is a mark that the lab made")
         return room
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 
 from sgmcmc_lab.app.lesson.course import lesson_of
 from sgmcmc_lab.app.room import race
-from sgmcmc_lab.app.room.rooms import AWAY, Ask, Look
+from sgmcmc_lab.app.room.rooms import AWAY, Ask, RoomState
 from sgmcmc_lab.lessons import LessonError
 from sgmcmc_lab.lessons.formulas import mathml
 from sgmcmc_lab.lessons.lesson import Question
@@ -28,17 +28,17 @@ Button = list[Any]
 
 
 def bar(
-    look: Look, student: str, mine: int | None, buttons: Sequence[Button], said: str, *, maker: bool = False
+    room_state: RoomState, student: str, mine: int | None, buttons: Sequence[Button], said: str, *, maker: bool = False
 ) -> dict[str, Any]:
     """The whole bar: of the votes only what this page may see. ``mine`` is its own answer."""
-    ask = _question(look.asks) if look.asks is not None else None
+    ask = _question(room_state.asks) if room_state.asks is not None else None
     return {
         "maker": maker,
-        "students": look.students,
+        "students": room_state.students,
         "buttons": list(buttons),
         "said": said,
-        "ask": _asked(look, *ask, mine, maker) if ask is not None else None,
-        "race": _raced(look, student, maker) if look.race is not None else None,
+        "ask": _asked(room_state, *ask, mine, maker) if ask is not None else None,
+        "race": _raced(room_state, student, maker) if room_state.race is not None else None,
     }
 
 
@@ -48,10 +48,10 @@ def outside(why: str, buttons: Sequence[Button] = ()) -> dict[str, Any]:
     return {"students": None, "buttons": [*buttons, leave], "ask": None, "race": None, "said": why, "maker": False}
 
 
-def buttons_of_student(look: Look, *, following: bool) -> list[Button]:
+def buttons_of_student(room_state: RoomState, *, following: bool) -> list[Button]:
     """The buttons of a page that follows, or has stopped following."""
     follow: Button = ["let_go", "Stop following", False] if following else ["follow", "Follow the teacher", True]
-    enter: list[Button] = [["enter", "Enter my sampler", True]] if look.racing is not None else []
+    enter: list[Button] = [["enter", "Enter my sampler", True]] if room_state.racing is not None else []
     return [follow, *enter, ["leave", "Leave", False]]
 
 
@@ -72,17 +72,19 @@ def entered(entry: Mapping[str, Any]) -> str:
     return f"Yours: KS distance {_digits(entry['ks'])}, {draws}."
 
 
-def is_past(said: str, before: Look | None, look: Look | None) -> bool:
+def is_past(said: str, before: RoomState | None, room_state: RoomState | None) -> bool:
     """Whether a sentence is of a race that has given way, or of a store that answers again."""
-    numbers = [one.race.number if one is not None and one.race is not None else 0 for one in (before, look)]
+    numbers = [one.race.number if one is not None and one.race is not None else 0 for one in (before, room_state)]
     return said == AWAY or numbers[0] != numbers[1]
 
 
-def _asked(look: Look, question: Question, order: Sequence[int], mine: int | None, maker: bool) -> dict[str, Any]:
-    ask = look.ask
+def _asked(
+    room_state: RoomState, question: Question, order: Sequence[int], mine: int | None, maker: bool
+) -> dict[str, Any]:
+    ask = room_state.ask
     assert ask is not None
     seen = maker or ask.shown
-    now, before = look.bars(look.votes), look.bars(look.before)
+    now, before = room_state.bars(room_state.votes), room_state.bars(room_state.before)
     options = [
         {
             "number": n,
@@ -97,18 +99,20 @@ def _asked(look: Look, question: Question, order: Sequence[int], mine: int | Non
     return {"html": _sentence(question.ask), "options": options, "open": ask.open, "mine": mine}
 
 
-def _raced(look: Look, student: str, maker: bool) -> dict[str, Any]:
-    assert look.race is not None
-    by = "smallest KS distance leads" if look.race.by == "ks" else "fewest gradients for one independent draw lead"
-    says = f"<b>Race</b> on {escape(_named(look.race.target))}: each student's first sampler, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the {by}."
-    if look.race.over:
+def _raced(room_state: RoomState, student: str, maker: bool) -> dict[str, Any]:
+    assert room_state.race is not None
+    by = (
+        "smallest KS distance leads" if room_state.race.by == "ks" else "fewest gradients for one independent draw lead"
+    )
+    says = f"<b>Race</b> on {escape(_named(room_state.race.target))}: each student's first sampler, {race.CHAINS} chains with {race.GRADIENTS:,} gradients each; the {by}."
+    if room_state.race.over:
         says += " The race is over."
     elif not maker:
         says += " Choose a sampler and its settings on this page, then enter it."
     # The teacher's page opens a row in a tab of its own.
     rows = [
         [entry["title"], _digits(entry["ks"]), _digits(entry["tau"]), who == student, entry["link"] if maker else ""]
-        for who, entry in look.ranking()[:ROWS]
+        for who, entry in room_state.ranking()[:ROWS]
     ]
     return {"says": says, "rows": rows}
 

@@ -17,7 +17,7 @@ from sgmcmc_lab.app.room import race, shown
 from sgmcmc_lab.app.room.hub import SOONEST, hub
 from sgmcmc_lab.app.room.pages import pages
 from sgmcmc_lab.app.room.presses import Presses
-from sgmcmc_lab.app.room.rooms import AWAY, KEPT, GoneError, Look, Race, carefully, new_mark, rooms
+from sgmcmc_lab.app.room.rooms import AWAY, TOKEN, GoneError, Race, RoomState, carefully, new_mark, rooms
 from sgmcmc_lab.samplers.link import MAX_QUERY
 from sgmcmc_lab.samplers.parameters import SpecError
 
@@ -50,7 +50,7 @@ class Audience:
     def __init__(self, code: str):
         self.code = code
         self.students: dict[Student, None] = {}
-        self.look: Look | None = None
+        self.state_of: RoomState | None = None
         self.page, self.placed = text_of({"type": "page", "said": MAKING}), False
         """The message with the live page of the teacher's experiment, and whether it holds one."""
         self._made = ("", False)
@@ -66,8 +66,8 @@ class Audience:
         """Add a student who has joined."""
         self.students[student] = None
         if len(self.students) == 1:
-            self._leave = hub().join(self.code, self._hear)
-        elif self.look is not None:
+            self._leave = hub().join(self.code, self._on_room_state)
+        elif self.state_of is not None:
             student.know()
         student.show(self.page, placed=self.placed)
 
@@ -78,7 +78,7 @@ class Audience:
         del self.students[student]
         if not self.students:
             self._leave()
-            self.look = None
+            self.state_of = None
             if self._counting is not None:
                 self._counting.cancel()
             pages().shown.pop(self.code, None)
@@ -86,32 +86,32 @@ class Audience:
 
     def bar(self, student: str, mine: int | None, said: str, *, following: bool) -> str:
         """The message with a student's bar; ``mine`` is her answer to the question."""
-        look = self.look
-        assert look is not None
-        own = student if student in look.entries else ""
+        room_state = self.state_of
+        assert room_state is not None
+        own = student if student in room_state.entries else ""
         key = (mine, own, said, following)
         if key not in self._bars:
             if len(self._bars) >= MOST_BARS:
                 self._bars.clear()
-            buttons = shown.buttons_of_student(look, following=following)
-            found = shown.bar(look, own, mine, buttons, AWAY if look.away else said)
+            buttons = shown.buttons_of_student(room_state, following=following)
+            found = shown.bar(room_state, own, mine, buttons, AWAY if room_state.away else said)
             self._bars[key] = text_of({"type": "bar", **found})
         return self._bars[key]
 
-    def _hear(self, look: Look | None) -> None:
-        before, self.look = self.look, look
+    def _on_room_state(self, room_state: RoomState | None) -> None:
+        before, self.state_of = self.state_of, room_state
         self._bars.clear()
-        if look is None:
+        if room_state is None:
             for student in list(self.students):
                 self.remove(student)
                 student.lost()
             return
-        if before is not None and replace(before, students=look.students) == look:
+        if before is not None and replace(before, students=room_state.students) == room_state:
             # While a class comes in, each arrival would otherwise cost a message to every student.
             self._count_soon()
         else:
             self._draw()
-        if self._made != self._wanted(look) and (self._making is None or self._making.done()):
+        if self._made != self._wanted(room_state) and (self._making is None or self._making.done()):
             self._making = asyncio.get_running_loop().create_task(self._make())
 
     def _draw(self) -> None:
@@ -124,12 +124,12 @@ class Audience:
             self._counting = asyncio.get_running_loop().call_later(COUNT_SECONDS, self._draw)
 
     @staticmethod
-    def _wanted(look: Look) -> tuple[str, bool]:
-        return look.link, look.racing is not None
+    def _wanted(room_state: RoomState) -> tuple[str, bool]:
+        return room_state.link, room_state.racing is not None
 
     async def _make(self) -> None:
         """Bring the page up to date with the teacher's, without waiting for files of earlier experiments."""
-        while self.look is not None and self._made != (wanted := self._wanted(self.look)):
+        while self.state_of is not None and self._made != (wanted := self._wanted(self.state_of)):
             making = asyncio.get_running_loop().create_task(page_message(wanted[0], self.code, wanted[1]))
             await asyncio.wait({making}, timeout=SOON)
             if not making.done():
@@ -138,9 +138,9 @@ class Audience:
                 self._show(text_of({"type": "page", **said}), placed=False)
                 # If the teacher returns to the earlier link, its page must be shown again.
                 self._made = ("", False)
-            while not making.done() and self.look is not None and self._wanted(self.look) == wanted:
+            while not making.done() and self.state_of is not None and self._wanted(self.state_of) == wanted:
                 await asyncio.wait({making}, timeout=SOONEST)
-            if self.look is None or self._wanted(self.look) != wanted:
+            if self.state_of is None or self._wanted(self.state_of) != wanted:
                 making.cancel()
                 continue
             message, self._made = making.result(), wanted
@@ -197,7 +197,7 @@ class Student:
         self._opening: object = None
         """The race entry that was opened last."""
         self._answered: dict[int, int] = {}
-        self._look: Look | None = None
+        self._room_state: RoomState | None = None
         self._bar = ""
         self._presses = Presses()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -210,7 +210,7 @@ class Student:
             task.cancel()
 
     def _leave(self) -> None:
-        self._look = None
+        self._room_state = None
         there = _AUDIENCES.get(self.code)
         if there is None or self not in there.students:
             return
@@ -220,7 +220,7 @@ class Student:
             _LEAVING.add(task)
             task.add_done_callback(_LEAVING.discard)
 
-    def hear(self, message: Any) -> None:
+    def on_message(self, message: Any) -> None:
         """Take a message from the page: an action and its arguments."""
         if not self._presses.take() or not (isinstance(message, list) and message and isinstance(message[0], str)):
             return
@@ -231,12 +231,12 @@ class Student:
 
     def _take(self, action: str, given: list[Any]) -> None:
         if action == "hello" and not self.mark and len(given) == 3 and isinstance(given[0], str):
-            self.mark = given[0] if KEPT.fullmatch(given[0]) else new_mark()
+            self.mark = given[0] if TOKEN.fullmatch(given[0]) else new_mark()
             self._following = given[2] != "free"
             self._do(self._come_in())
         elif action == "leave":
             self._leave()
-        elif self._look is None:
+        elif self._room_state is None:
             return
         elif action in ("follow", "let_go"):
             self._following = action == "follow"
@@ -277,13 +277,13 @@ class Student:
 
     def lost(self) -> None:
         """The room is gone; the page tries to come in again."""
-        self._look = None
+        self._room_state = None
         self._do(self._come_in())
 
     def know(self) -> None:
         """Show the room as it is now."""
-        before, self._look = self._look, audience(self.code).look
-        if shown.is_past(self._said, before, self._look):
+        before, self._room_state = self._room_state, audience(self.code).state_of
+        if shown.is_past(self._said, before, self._room_state):
             self._said = ""
         self._draw()
 
@@ -294,7 +294,7 @@ class Student:
             self._send("page", page)
 
     def _answer(self, option: int) -> None:
-        ask = self._look.ask if self._look is not None else None
+        ask = self._room_state.ask if self._room_state is not None else None
         if ask is not None and ask.open and not 1 <= option <= ask.options:
             raise SpecError("answer", option, f"allowed is a whole number from 1 to {ask.options}")
         if ask is not None and ask.number not in self._answered:
@@ -312,11 +312,11 @@ class Student:
             raise
 
     def _enter(self, query: str) -> None:
-        if self._look is None or self._look.racing is None or self._entering:
+        if self._room_state is None or self._room_state.racing is None or self._entering:
             return
         self._entering = True
         self._say(shown.ENTERING)
-        self._do(self._measure(query[:MAX_QUERY], self._look.racing))
+        self._do(self._measure(query[:MAX_QUERY], self._room_state.racing))
 
     async def _measure(self, query: str, held: Race) -> None:
         try:
@@ -327,12 +327,12 @@ class Student:
             self._entering = False
 
     def _open(self, row: int) -> None:
-        if self._look is not None and 0 <= row < min(shown.ROWS, len(self._look.entries)):
-            _, entry = self._look.ranking()[row]
+        if self._room_state is not None and 0 <= row < min(shown.ROWS, len(self._room_state.entries)):
+            _, entry = self._room_state.ranking()[row]
             self._following = False
             self._opening = opening = object()
             self._say(MAKING_ENTRY)
-            self._do(self._show_entry(entry["link"], self._look.racing is not None, opening))
+            self._do(self._show_entry(entry["link"], self._room_state.racing is not None, opening))
 
     async def _show_entry(self, query: str, racing: bool, opening: object) -> None:
         page = await page_message(query, self.code, racing)
@@ -348,11 +348,11 @@ class Student:
 
     def _draw(self) -> None:
         there = _AUDIENCES.get(self.code)
-        if there is None or there.look is None or self not in there.students:
+        if there is None or there.state_of is None or self not in there.students:
             return
-        ask = there.look.ask
+        ask = there.state_of.ask
         number = ask.number if ask is not None else 0
-        mine = there.look.votes.get(self.mark, self._answered.get(number))
+        mine = there.state_of.votes.get(self.mark, self._answered.get(number))
         self._show(there.bar(self.mark, mine, self._said, following=self._following))
 
     def _show(self, bar: str) -> None:

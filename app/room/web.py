@@ -132,7 +132,7 @@ class RoomSocket(WebSocketHandler):
         except (ValueError, RecursionError):
             return
         if self.student is not None:
-            self.student.hear(found)
+            self.student.on_message(found)
 
     def on_close(self) -> None:
         """The page is gone."""

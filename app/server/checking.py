@@ -37,7 +37,7 @@ def patches_off() -> Iterator[str]:
 
     for patch in PATCHES:
         if not patch.fits:
-            yield f"{patch.without}: {patch.place} is unknown"
+            yield f"{patch.without}: {patch.function} is unknown"
 
 
 def first_frame() -> float:

@@ -26,7 +26,7 @@ ABSENT, UNREADABLE = "absent", "unreadable"
 class Patch:
     """A replacement of one function of a library."""
 
-    place: str
+    function: str
     """The function, as ``module:Class.name``."""
     known: Mapping[str, str]
     """A digest of its source, by the version of the library."""
@@ -40,7 +40,7 @@ class Patch:
     @cached_property
     def fits(self) -> bool:
         """Whether the installed function is one that the patch was written for."""
-        return digest(self.place) in self.known.values()
+        return digest(self.function) in self.known.values()
 
     def put(self) -> None:
         """Replace the function if it is known; otherwise log a line. A second call changes nothing."""
@@ -48,18 +48,18 @@ class Patch:
             return
         _PUT.append(self)
         if self.fits:
-            setattr(*owner(self.place), self.make(found(self.place)))
+            setattr(*owner(self.function), self.make(found(self.function)))
         else:
-            log.warning("%s: %s is unknown (%s).", self.without, self.place, library(self.place))
+            log.warning("%s: %s is unknown (%s).", self.without, self.function, library(self.function))
 
 
 _PUT: list[Patch] = []
 
 
 @cache
-def found(place: str) -> Any:
+def found(function: str) -> Any:
     """The original function at ``module:Class.name``, unbound; ``ABSENT`` where there is none."""
-    module, _, path = place.partition(":")
+    module, _, path = function.partition(":")
     try:
         at: Any = import_module(module)
         for name in path.split("."):
@@ -69,9 +69,9 @@ def found(place: str) -> Any:
     return at
 
 
-def digest(place: str) -> str:
+def digest(function: str) -> str:
     """A digest of the source of the original function."""
-    at = found(place)
+    at = found(function)
     if at is ABSENT:
         return ABSENT
     at = inspect.unwrap(at) if callable(at) else at
@@ -83,9 +83,9 @@ def digest(place: str) -> str:
         return UNREADABLE
 
 
-def owner(place: str) -> tuple[Any, str]:
+def owner(function: str) -> tuple[Any, str]:
     """The module or class with the function, and its name there."""
-    module, _, path = place.partition(":")
+    module, _, path = function.partition(":")
     *owners, name = path.split(".")
     at: Any = import_module(module)
     for step in owners:
@@ -93,9 +93,9 @@ def owner(place: str) -> tuple[Any, str]:
     return at, name
 
 
-def library(place: str) -> str:
+def library(function: str) -> str:
     """The installed library of a place, with its version."""
-    name = place.partition(":")[0].partition(".")[0]
+    name = function.partition(":")[0].partition(".")[0]
     return f"{name} {version(name)}"
 
 
@@ -200,4 +200,4 @@ def install() -> None:
 
 if __name__ == "__main__":
     for patch in PATCHES:
-        print(f'{patch.place}: {{"{library(patch.place)}": "{digest(patch.place)}"}}')
+        print(f'{patch.function}: {{"{library(patch.function)}": "{digest(patch.function)}"}}')

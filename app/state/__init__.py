@@ -71,7 +71,7 @@ def first_coordinate(experiment: Experiment) -> int:
     return min(4, experiment.make_target().n_values - 1)
 
 
-class Asked(NamedTuple):
+class MissingTable(NamedTuple):
     """A link whose table is somebody's own, which is not there."""
 
     query: str
@@ -114,7 +114,7 @@ class AppState(param.Parameterized):
         """The requests of the link that are not shown, a sentence each."""
         self.led_resets: str | None = None
         """The resets of the page that this one follows, as the last link said."""
-        self.asked: Asked | None = None
+        self.missing_table: MissingTable | None = None
         """The request that waits for its file."""
 
     @property
@@ -307,7 +307,11 @@ class AppState(param.Parameterized):
         finally:
             self.brought = upload
         before = self.upload
-        asked = self.asked if self.asked and self.asked.shown.target == self.experiment.target else None
+        asked = (
+            self.missing_table
+            if self.missing_table and self.missing_table.shown.target == self.experiment.target
+            else None
+        )
         if asked and asked.table != named:
             raise SpecError(
                 f"target.{kind.model.data_parameter}",
@@ -317,7 +321,7 @@ class AppState(param.Parameterized):
         with param.parameterized.batch_call_watchers(self):
             self.upload = upload
             if asked:
-                self.asked = None
+                self.missing_table = None
                 self.open(Experiment.from_query(asked.query, asked.shown)[0])
                 return
             try:
@@ -520,30 +524,30 @@ def _kernel_titles(experiment: Experiment) -> tuple[str, ...]:
     return tuple(f"{title} ({i})" if out.count(title) > 1 else title for i, title in enumerate(out, start=1))
 
 
-TOLD = 2
+MAX_DIFFERENCES = 2
 """Values that differ are in a lane's title, at most so many."""
 
 
 def _apart(lane: Lane, twins: Sequence[Lane]) -> str:
     """The differences of a lane from others with the same sampler."""
     kinds = {twin.gradient.key for twin in twins} - {lane.gradient.key}
-    told = f" · {GRADIENTS[lane.gradient.key].title.removeprefix('Minibatch, ')}" if kinds else ""
+    text = f" · {GRADIENTS[lane.gradient.key].title.removeprefix('Minibatch, ')}" if kinds else ""
     numbers = 0
     for cls, part in ((SAMPLERS[lane.sampler.key], "sampler"), (GRADIENTS[lane.gradient.key], "gradient")):
         if part == "gradient" and kinds:
             continue
         for name, parameter in declared(cls):
             value, others = getattr(lane, part).values()[name], [getattr(twin, part).values()[name] for twin in twins]
-            if all(other == value for other in others) or numbers == TOLD:
+            if all(other == value for other in others) or numbers == MAX_DIFFERENCES:
                 continue
             if isinstance(value, bool):
                 label = parameter.label
-                told += f" {label if len(label) == 1 else label.lower()} {'on' if value else 'off'}"
+                text += f" {label if len(label) == 1 else label.lower()} {'on' if value else 'off'}"
                 numbers += 1
             elif isinstance(value, int | float):
-                told += f" {SYMBOLS.get(parameter.tex, parameter.tex) or parameter.label}={value:g}"
+                text += f" {SYMBOLS.get(parameter.tex, parameter.tex) or parameter.label}={value:g}"
                 numbers += 1
-    return told
+    return text
 
 
 SYMBOLS = {r"\epsilon": "ε", r"\tau": "τ"}

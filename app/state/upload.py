@@ -68,34 +68,34 @@ class Upload:
         return self._data
 
 
-_KEPT = "The page says how the file was read, and lets you change it. Nothing is kept after this page is closed, and nobody else sees it."
+_PRIVACY = "The page says how the file was read, and lets you change it. Nothing is kept after this page is closed, and nobody else sees it."
 _TEXTS = "One text file with a document on each line, or several of one document each; a table (.csv, .tsv) with a column of texts; or an .ldac file together with its vocabulary"
 _TABLE = (
     "A table (CSV) of numbers, whose last column, unless you choose another, is {}. Columns at most 99, numbers at most 200,000 in all. "
-    + _KEPT
+    + _PRIVACY
 )
 KINDS = {
-    "topics": Kind(MODELS["topics"], "Your own documents", True, f"{_TEXTS}. At most 30 MB. {_KEPT}"),
+    "topics": Kind(MODELS["topics"], "Your own documents", True, f"{_TEXTS}. At most 30 MB. {_PRIVACY}"),
     "network": Kind(
         MODELS["network"], "Your own network", False,
-        f"A table (.csv, .tsv, .txt, .edges) with a row for each edge and its two ends in two columns; or GraphML. At most 5,000 nodes and 100,000 edges. {_KEPT}",
+        f"A table (.csv, .tsv, .txt, .edges) with a row for each edge and its two ends in two columns; or GraphML. At most 5,000 nodes and 100,000 edges. {_PRIVACY}",
     ),
     "clusters": Kind(
         MODELS["clusters"], "Your own points", False,
-        f"A table (CSV) of numbers; one column may hold words, the group that each point is known to belong to. At most 20,000 points. {_KEPT}",
+        f"A table (CSV) of numbers; one column may hold words, the group that each point is known to belong to. At most 20,000 points. {_PRIVACY}",
     ),
     "mixture": Kind(
         MODELS["mixture"], "Your own documents", True,
-        f"{_TEXTS}; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. {_KEPT}",
+        f"{_TEXTS}; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. {_PRIVACY}",
     ),
     "spherical": Kind(
         MODELS["spherical"], "Your own documents", True,
-        f"{_TEXTS}. At most 30 MB, and documents times words kept at most 6 million. {_KEPT}",
+        f"{_TEXTS}. At most 30 MB, and documents times words kept at most 6 million. {_PRIVACY}",
     ),
     "sparse": Kind(MODELS["sparse"], "Your own table", False, _TABLE.format("y, a number; there are four others at least")),
     "factors": Kind(
         MODELS["factors"], "Your own rows", False,
-        f"A table (CSV) of numbers, 2 to 99 columns of them; one column of words is left out. At most 20,000 rows and 5 MB. {_KEPT}",
+        f"A table (CSV) of numbers, 2 to 99 columns of them; one column of words is left out. At most 20,000 rows and 5 MB. {_PRIVACY}",
     ),
     TableLinear.key: Kind(TableLinear, "Your own table", False, _TABLE.format("y, a number")),
     TypedPosterior.key: Kind(TypedPosterior, "Your own table", False, _TABLE.format("a number, as all are; each goes into the formulas by its title")),

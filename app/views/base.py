@@ -203,7 +203,7 @@ class Frame(list[LaneFrame]):
 FRESH = 16
 """Draws that a frame adds to a path or a trace. More would not be told apart at 25 frames a second."""
 
-SAID = 8
+MAX_NAMED = 8
 """A description of a picture names at most so many things of a kind."""
 
 Data = dict[str, tuple[Array, ...]]
@@ -421,7 +421,7 @@ class View(ABC):
         said = []
         for name, lane in zip(self.scene.lanes, lanes, strict=True):
             found, columns = lane.run.statistics, self.scene.target.columns
-            each = [f"{columns[k].name} {found.mean(k):.3g}" for k in coordinates[:SAID] if found.n_draws]
+            each = [f"{columns[k].name} {found.mean(k):.3g}" for k in coordinates[:MAX_NAMED] if found.n_draws]
             said.append(f"{name}: " + ("mean of " + ", ".join(each) if each else "no draws yet"))
         return "; ".join(said)
 

@@ -13,7 +13,7 @@ from sgmcmc_lab.app.views.theme import DASHES, plot
 
 POINTS = 900
 """log(10¹¹)/log(1.03): enough for a billion steps at the spacing of the curve."""
-SAID = 12
+TEXT_LENGTH = 12
 """Letters of a distance in words."""
 DECADES = 1e3
 """The axis of the run shows so much of it at least, in relation to where the curve begins."""
@@ -76,7 +76,7 @@ class Distance(View):
             p.line("x", "y", source=source, line_color=colours.lanes[i], line_width=2.5, line_dash=DASHES[i])
         self._sent = [0] * len(scene.lanes)
         # More than two lines leave little of a small figure: names and distances alone stand beside each other.
-        self._short = len(scene.lanes) > 2 and all(len(name) + SAID <= BRIEF + 4 for name in scene.lanes)
+        self._short = len(scene.lanes) > 2 and all(len(name) + TEXT_LENGTH <= BRIEF + 4 for name in scene.lanes)
         self._labels = lane_labels(self, p, columns=2 if self._short else 1)
         self._left, self._right, self._bottom, self._top = np.inf, 0.0, self.top, 0.0
         return p

@@ -1127,18 +1127,18 @@ def test_a_file_that_nobody_waits_for_any_more_is_not_read_on():
 
 def test_the_page_sees_how_far_a_file_is_read():
     """The reader stops in the middle until the page has been told."""
-    told = threading.Event()
+    halfway = threading.Event()
 
     class Slow(MODELS["topics"]):
         @classmethod
         def read(cls, files, tell, form):
             tell(0.5)
-            assert told.wait(60)
+            assert halfway.wait(60)
             return super().read(files, tell, form)
 
     async def live():
         stage = await _begun(BARS)
-        stage.screen.show_work.side_effect = lambda what, share: share == 0.5 and told.set()
+        stage.screen.show_work.side_effect = lambda what, share: share == 0.5 and halfway.set()
         stage.state.bring({"pets.csv": CSV})
         stage.state.upload.kind = replace(stage.state.upload.kind, model=Slow)
         await stage.runner._begin()

@@ -433,12 +433,12 @@ def test_files_hold_what_is_on_the_page(paused, tmp_path):
     assert name.endswith(".webm")
     assert content[:4] == b"\x1aE\xdf\xa3", "EBML"
     assert len(content) > 20_000, "a film of an empty sheet is smaller"
-    told = lab.page.locator(".film")
-    lab.until(lambda: told.inner_text() == "The film of 5 seconds is saved.", "the end of the film")
+    message = lab.page.locator(".film")
+    lab.until(lambda: message.inner_text() == "The film of 5 seconds is saved.", "the end of the film")
     lab.page.evaluate("delete window.MediaRecorder")
     lab.button(re.compile("Export|export")).click()
     lab.page.get_by_role("menuitem", name="Film of 20 s (WebM)").click()
-    lab.until(lambda: told.inner_text().startswith("This browser cannot record a film"), "why there is none")
+    lab.until(lambda: message.inner_text().startswith("This browser cannot record a film"), "why there is none")
     lab.press("Pause")
     lab.settled()
 

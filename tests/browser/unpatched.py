@@ -13,7 +13,7 @@ from sgmcmc_lab.app.server import patches
 places = [word for word in sys.argv[1:] if ":" in word]
 sys.argv[1:] = [word for word in sys.argv[1:] if ":" not in word]
 for patch in patches.PATCHES:
-    if not places or patch.place in places:
+    if not places or patch.function in places:
         patch.known.clear()
 if not places:
     called = "  patchBokeh()\n"

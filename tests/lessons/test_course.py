@@ -265,10 +265,10 @@ def remembering():
     """``evidence`` that makes no run twice: a fault runs what it changes."""
     runs = {}
 
-    def found(spec, needs=(), told=None):
+    def found(spec, needs=(), report=None):
         had, out = runs.get(spec, (set(), None))
         if out is None or not set(needs) <= had:
-            out = evidence(spec, needs, told)
+            out = evidence(spec, needs, report)
             runs[spec] = set(needs), out
         return out
 

@@ -167,9 +167,9 @@ def test_a_lesson_is_one_file(lesson, outcomes):
         assert not re.search(fetched, made), fetched
     assert not re.search(r"(src|href)\s*=|url\(|@import", re.sub(r"<script.*?</script>", "", made, flags=re.DOTALL))
     assert "Solution" not in made and "Say this." not in made
-    told = handout(lesson, {}, teacher=True)
-    assert "It was done." in told and "Say this." in told
-    assert "<script" not in told, "without figures it has no script"
+    text = handout(lesson, {}, teacher=True)
+    assert "It was done." in text and "Say this." in text
+    assert "<script" not in text, "without figures it has no script"
 
 
 def test_a_sweep_of_two_axes_has_a_slider(lesson, outcomes):

@@ -396,7 +396,7 @@ def test_broken_files_stop_no_others(tmp_path, monkeypatch):
     library = load_all()
     assert list(library.lessons) == [*LIBRARY.lessons, "good", "needy"]
     assert len(library.problems) == 6, library.problems
-    for told in (
+    for expected in (
         "01-broken.md:3: it is not TOML",
         "03-langevin.md:1: there is another lesson called langevin",
         "05-latin.md:76: it is not a text file in UTF-8",
@@ -404,7 +404,7 @@ def test_broken_files_stop_no_others(tmp_path, monkeypatch):
         "none: there is no such folder",
         "04-needy.md:1: it needs the lesson nowhere",
     ):
-        assert any(told in problem for problem in library.problems), (told, library.problems)
+        assert any(expected in problem for problem in library.problems), (expected, library.problems)
     monkeypatch.delenv(VARIABLE)
     assert list(load_all([tmp_path]).lessons) == list(library.lessons)
 
@@ -431,7 +431,7 @@ def test_lines_of_values():
     """The line of a value is that of its key, in tables, lists of tables, dotted keys and after long strings."""
     rows = ["a = 1", '[b]', 'c = """', "[x]", 'd = 1', '"""', "e.f = [", "  { g = 1 },", "]", "[[h]]", "i = 1", "[h.j]", "k = 2", "[[h]]", "i = 2"]  # fmt: skip
     document = parse("+++\n" + "\n".join(rows) + "\n+++\n## x\ny\n", "f")
-    place = document.front.place
+    location = document.front.location
     wanted = {
         ("a",): 2,
         ("b",): 3,
@@ -444,7 +444,7 @@ def test_lines_of_values():
         ("h", 1, "i"): 16,
         ("nowhere",): 2,
     }
-    assert {path: place.line(path) for path in wanted} == wanted
+    assert {path: location.line(path) for path in wanted} == wanted
 
 
 # --- measures --------------------------------------------------------------------------------------------------------

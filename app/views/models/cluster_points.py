@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame, View
+from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame, View
 from sgmcmc_lab.app.views.models.marks import group_colour
 from sgmcmc_lab.app.views.theme import plot
 from sgmcmc_lab.samplers.models.agreement import adjusted_rand, purity
@@ -77,7 +77,7 @@ class ClusterPoints(View):
     def words(self, lanes: Frame) -> str:
         """How many clusters there are, and the sizes of the largest."""
         sizes = lanes.snapshot()["sizes"]
-        return f"clusters: {len(sizes)}; points in the largest: " + ", ".join(f"{n:.0f}" for n in sizes[:SAID])
+        return f"clusters: {len(sizes)}; points in the largest: " + ", ".join(f"{n:.0f}" for n in sizes[:MAX_NAMED])
 
 
 def ellipses(means: Array, covariances: Array) -> tuple[Array, ...]:

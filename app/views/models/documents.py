@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame, View
+from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame, View
 from sgmcmc_lab.app.views.models.marks import group_colour, shortened, text_of
 from sgmcmc_lab.app.views.theme import plot
 
@@ -100,5 +100,5 @@ class Documents(View):
         """The largest topic of the first documents."""
         return "; ".join(
             f"{self.scene.target.training.titles[d]}: topic {np.argmax(shares) + 1}, {shares.max():.0%}"
-            for d, shares in list(self._proportions.items())[:SAID]
+            for d, shares in list(self._proportions.items())[:MAX_NAMED]
         )

@@ -6,7 +6,7 @@ import numpy as np
 from bokeh.models import FixedTicker, Label, LinearColorMapper
 from scipy.optimize import linear_sum_assignment
 
-from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame, View
+from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame, View
 from sgmcmc_lab.app.views.planes import LiveImage, signed
 from sgmcmc_lab.app.views.theme import plot
 from sgmcmc_lab.samplers.models.factors.amari import amari
@@ -63,7 +63,7 @@ class Loadings(View):
     def words(self, lanes: Frame) -> str:
         """The column in which each of the largest factors has most weight."""
         w = lanes.snapshot()["W"]
-        order = np.argsort(-lanes.snapshot()["explained"], kind="stable")[:SAID]
+        order = np.argsort(-lanes.snapshot()["explained"], kind="stable")[:MAX_NAMED]
         names = self.scene.target.names
         return "largest factors, by their main column: " + ", ".join(names[np.abs(w[:, k]).argmax()] for k in order)
 

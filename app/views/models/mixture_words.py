@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sgmcmc_lab.app.views.base import SAID, Data, Frame
+from sgmcmc_lab.app.views.base import MAX_NAMED, Data, Frame
 from sgmcmc_lab.app.views.models.words import Words
 
 
@@ -29,7 +29,7 @@ class MixtureWords(Words):
     def words(self, lanes: Frame) -> str:
         """The clusters on the screen: their shares, and their first words."""
         seen, names = lanes.snapshot(), self.scene.target.vocabulary
-        order = np.argsort(-seen["shares"], kind="stable")[: min(SAID, len(seen["sizes"]))]
+        order = np.argsort(-seen["shares"], kind="stable")[: min(MAX_NAMED, len(seen["sizes"]))]
         return "; ".join(
             f"cluster {k + 1}, {seen['shares'][k]:.1%}: {', '.join(names[int(w)] for w in seen['top_words'][k][:5])}"
             for k in order

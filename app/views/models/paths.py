@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker, Span
 
-from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame, Scene, View
+from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame, Scene, View
 from sgmcmc_lab.app.views.models.marks import PALETTE, shortened, text_of
 from sgmcmc_lab.app.views.theme import plot
 from sgmcmc_lab.samplers import Experiment
@@ -151,6 +151,7 @@ class Paths(View):
             return ""
         first = self._points[min(self._points)]
         said = ", ".join(
-            f"{name} {value:.2g}" for name, value in list(zip(self._names, first.quantiles[1], strict=False))[:SAID]
+            f"{name} {value:.2g}"
+            for name, value in list(zip(self._names, first.quantiles[1], strict=False))[:MAX_NAMED]
         )
         return f"medians at λ = {first.shrinkage:.3g}: {said}"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource
 
-from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame
+from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame
 from sgmcmc_lab.app.views.globe import BEHIND, FRONT, Globe, Layer, columns
 from sgmcmc_lab.app.views.models.marks import group_colour
 from sgmcmc_lab.samplers import Experiment
@@ -94,7 +94,7 @@ class SphericalGlobe(Globe):
 
     def words(self, lanes: Frame) -> str:
         """The directions of the first topics."""
-        names, arrows = self.axis_names, lanes.snapshot()["arrows"][:SAID]
+        names, arrows = self.axis_names, lanes.snapshot()["arrows"][:MAX_NAMED]
         each = (", ".join(f"{name} {x:.2f}" for name, x in zip(names, row, strict=True)) for row in arrows)
         return "; ".join(f"topic {k + 1}: {text}" for k, text in enumerate(each))
 

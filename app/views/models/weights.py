@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker
 
-from sgmcmc_lab.app.views.base import SAID, Data, Frame, View
+from sgmcmc_lab.app.views.base import MAX_NAMED, Data, Frame, View
 from sgmcmc_lab.app.views.models.marks import group_colour
 from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.theme import plot
@@ -57,5 +57,5 @@ class Weights(View):
     def words(self, lanes: Frame) -> str:
         """The communities that explain most edges."""
         edges = lanes.snapshot()["explained"]
-        order = np.argsort(-edges, kind="stable")[:SAID]
+        order = np.argsort(-edges, kind="stable")[:MAX_NAMED]
         return "edges that communities explain: " + ", ".join(f"{k + 1}: {edges[k]:.3g}" for k in order)

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sgmcmc_lab.app.views.base import SAID, Array, Data, Frame, View
+from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame, View
 from sgmcmc_lab.app.views.models.marks import group_colour, shortened, text_of
 from sgmcmc_lab.app.views.theme import plot
 
@@ -125,7 +125,7 @@ class Words(View):
         seen, names = lanes.snapshot(), self.scene.target.vocabulary
         return "; ".join(
             f"topic {k + 1}, {seen['topic_shares'][k]:.1%}: {', '.join(names[int(w)] for w in seen['top_words'][k][:5])}"
-            for k in self._slots[:SAID]
+            for k in self._slots[:MAX_NAMED]
         )
 
     def _smooth(self, means: dict[int, float], words: Array, probabilities: Array) -> dict[int, float]:

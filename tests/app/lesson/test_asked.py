@@ -67,6 +67,6 @@ def test_fault_a_link_that_forgets_what_it_asked_for():
     """Its file is then anybody's, and begins with a line."""
     link, experiment = sent()
     state, _ = opened(link)
-    state.asked = None
+    state.missing_table = None
     state.bring({"trial.csv": TRIAL})
     assert state.experiment != experiment

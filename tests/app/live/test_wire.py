@@ -61,7 +61,7 @@ class Page:
         sent = {"type": "event", "name": "data_event", "values": values}
         return {"kind": "MessageSent", "msg_type": "bokeh_event", "msg_data": sent}
 
-    def told(self, *events):
+    def reply_to(self, *events):
         """The server's answer to a browser's message, and the number of events in it."""
         message = SimpleNamespace(content={"events": list(events)}, buffers=[])
         return asyncio.run(self.socket._patch(message))
@@ -133,10 +133,10 @@ def test_an_answer_to_a_frame_goes_to_its_bus_alone():
     else, and what another component says, goes Bokeh's way. Fault: the answers of every component take the short way.
     """
     page = Page()
-    assert page.told(page.says(page.bus, [4, 0, 0, 1280, 0, 1])) == (None, 1)
+    assert page.reply_to(page.says(page.bus, [4, 0, 0, 1280, 0, 1])) == (None, 1)
     assert page.answers == [(4, False, 0, 1280, False, True)]
     for odd in ("x", [1], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5, "x"], [1, 2, 3, 4, 5, 6.5], mapping({"a": 1}), None):
-        assert page.told(page.says(page.bus, odd))[1] == 0
+        assert page.reply_to(page.says(page.bus, odd))[1] == 0
     assert len(page.answers) == 1
     alone, other = page.says(page.bus, [5, 0, 0, 1280, 0, 0]), page.says(page.other, [1])
     assert answered(page.document, [alone]) is not None

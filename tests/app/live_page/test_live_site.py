@@ -29,9 +29,9 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
     """Two lessons, one of them on models of data, and a density: pages without the scripts in them, whose links lead to
     files of the folder.
     """
-    lessons, told = load_all([]).lessons, []
+    lessons, progress = load_all([]).lessons, []
     monkeypatch.setattr(free, "DENSITIES", {"gaussian": free.DENSITIES["gaussian"]})
-    problems = write_site([lessons["langevin"], lessons["topics"]], tmp_path, lambda *said: told.append(said))
+    problems = write_site([lessons["langevin"], lessons["topics"]], tmp_path, lambda *said: progress.append(said))
     assert problems == []
     assert {path.name for path in tmp_path.iterdir()} == {
         "bokeh.js",
@@ -56,7 +56,7 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
     assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [2, 3], "Γ has a row of its own"
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
-    assert told[-1][:2] == (2, 3)
+    assert progress[-1][:2] == (2, 3)
     glossary = (tmp_path / "glossary.html").read_text(encoding="utf-8")
     assert 'href="langevin.html#step=' in glossary and "momentum.html" not in glossary
     assert "<script" not in (tmp_path / "topics-handout.html").read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ from sgmcmc_lab.samplers.kernels import Sampler
 
 ROOT = Path(__file__).parents[3]
 PAGES = ["", "?target=topics(corpus:bars)"]
-(DESTROY,) = (patch for patch in patches.PATCHES if patch.place.endswith("._server_destroy"))
+(DESTROY,) = (patch for patch in patches.PATCHES if patch.function.endswith("._server_destroy"))
 
 
 def opened(query):
@@ -97,9 +97,9 @@ def test_pages_that_are_over_leave_no_document_and_no_model(monkeypatch):
         application = build_single_handler_application(str(ROOT / "app"))
         application.add(DocumentLifecycleHandler())
         context = ApplicationContext(application, io_loop=IOLoop.current(), url="/app")
-        monkeypatch.setattr(*patches.owner(DESTROY.place), DESTROY.make(patches.found(DESTROY.place)))
+        monkeypatch.setattr(*patches.owner(DESTROY.function), DESTROY.make(patches.found(DESTROY.function)))
         found = [await kept(context) for _ in range(4)]
-        monkeypatch.setattr(*patches.owner(DESTROY.place), patches.found(DESTROY.place))
+        monkeypatch.setattr(*patches.owner(DESTROY.function), patches.found(DESTROY.function))
         return [*found, await kept(context), await kept(context)]
 
     _, _, *left, first, second = asyncio.run(pages())

@@ -116,8 +116,8 @@ def test_a_page_is_one_student_whatever_it_sends(a_class):
             )
             await asyncio.sleep(0)
         await rest()
-        look = await rooms.look(teacher.code)
-        return look.students, set(look.votes) == {own}, student.kept[0] == own
+        room_state = await rooms.state_of(teacher.code)
+        return room_state.students, set(room_state.votes) == {own}, student.kept[0] == own
 
     assert a_class(do) == (1, True, True)
 
@@ -149,12 +149,12 @@ def test_a_student_does_nothing_that_is_the_makers(a_class):
             ["open", -1], ["open", 10**9], ["enter"], ["ask"], ["close"],
         )  # fmt: skip
         await rest()
-        look = await rooms.look(teacher.code)
-        assert (look.ask, look.race, look.students) == (None, None, 1)
+        room_state = await rooms.state_of(teacher.code)
+        assert (room_state.ask, room_state.race, room_state.students) == (None, None, 1)
         # A message that is the maker's own does it.
         teacher.sends(["close"])
         await until(lambda: student.shown["said"])
-        return await rooms.look(teacher.code), student.shown["said"]
+        return await rooms.state_of(teacher.code), student.shown["said"]
 
     gone, said = a_class(do)
     assert gone is None
@@ -185,7 +185,7 @@ def test_after_a_start_of_the_server_the_teacher_opens_the_room_again_and_all_ar
         await until(lambda: forger.said)
         await rest()
         tries = len(forger.tasks)
-        assert await rooms.look(teacher.code) is None
+        assert await rooms.state_of(teacher.code) is None
         teacher.sends(["again"], ["again"])
         await until(lambda: teacher.shown["students"] == 3)
         await rest()
@@ -221,9 +221,9 @@ def test_a_page_opens_few_rooms_in_its_life(a_class):
             said.append(bool(code))
         return said, teacher.said
 
-    said, told = a_class(do)
+    said, warnings = a_class(do)
     assert said == [*[True] * room_panel.MOST_OPENED, False]
-    assert f"allowed are {room_panel.MOST_OPENED} rooms of one page" in told[0]
+    assert f"allowed are {room_panel.MOST_OPENED} rooms of one page" in warnings[0]
 
 
 def test_a_page_opens_one_room(a_class):
@@ -260,7 +260,7 @@ def test_an_answer_that_did_not_arrive_can_be_given_again(a_class):
         after = student.shown["said"], student.shown["ask"]["mine"], teacher.shown["said"]
         student.sends(["answer", 2])
         await until(lambda: sum(one["now"] for one in teacher.shown["ask"]["options"]))
-        return during, after, student.shown["ask"]["mine"], list((await rooms.look(teacher.code)).votes.values())
+        return during, after, student.shown["ask"]["mine"], list((await rooms.state_of(teacher.code)).votes.values())
 
     assert a_class(do) == ((AWAY, None, AWAY), ("", None, ""), 2, [2])
 

@@ -13,7 +13,7 @@ class Slow:
     def __init__(self):
         self.now, self.asked = 1, asyncio.Event()
 
-    async def look(self, code):
+    async def state_of(self, code):
         found = self.now
         self.asked.set()
         await asyncio.sleep(0.05)

@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from sgmcmc_lab.app.room import race
-from sgmcmc_lab.app.room.rooms import Look
+from sgmcmc_lab.app.room.rooms import RoomState
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.diagnostics import autocorrelation
 from sgmcmc_lab.samplers.kernels import SAMPLERS
@@ -120,11 +120,11 @@ def test_minibatches_cost_the_data_that_they_touch():
     assert racing({"sampler": "sgld", "gradient": "minibatch"}, data).n_chains == 8
 
 
-def look(by, entries):
-    made = object.__new__(Look)
+def ranked(by, entries):
+    made = object.__new__(RoomState)
     object.__setattr__(made, "race", type("Race", (), {"by": by})())
     object.__setattr__(made, "entries", entries)
-    return [who for who, _ in Look.ranking(made)]
+    return [who for who, _ in RoomState.ranking(made)]
 
 
 def test_the_ranking_by_hand():
@@ -135,8 +135,8 @@ def test_the_ranking_by_hand():
         "c": {"ks": 0.2, "tau": 0.0},
         "d": {"ks": 0.05, "tau": 7.5},
     }
-    assert look("ks", entries) == ["d", "b", "c", "a"]
-    assert look("tau", entries) == ["c", "a", "d", "b"]
+    assert ranked("ks", entries) == ["d", "b", "c", "a"]
+    assert ranked("tau", entries) == ["c", "a", "d", "b"]
 
 
 @pytest.mark.parametrize("fault", ["mean", "spent"])

@@ -57,9 +57,9 @@ async def three_hundred(first, second):
         *(both[k % 2].answer(code, one, 1, 1 + (i + k) % 4) for k in range(3) for i, one in enumerate(students))
     )
     clients = len(await first._store._redis.client_list())
-    look = await second.look(code)
+    room_state = await second.state_of(code)
     await first.close(code, secret)
-    return look.students, sum(look.bars(look.votes)), sum(counted), clients
+    return room_state.students, sum(room_state.bars(room_state.votes)), sum(counted), clients
 
 
 def test_three_hundred_answers_over_two_processes_are_counted_once_each(server):
@@ -81,7 +81,7 @@ def test_a_room_that_is_closed_at_one_process_is_gone_at_the_other(server):
         with pytest.raises(SpecError, match="only the page that opened it"):
             await second.close(code, new_mark())
         await second.close(code, secret)
-        assert await first.look(code) is None
+        assert await first.state_of(code) is None
         for work in (first.join(code, student), first.answer(code, student, 1, 1), first.lead(code, secret, LINK)):
             with pytest.raises(SpecError, match="no such room"):
                 await work
@@ -108,7 +108,7 @@ def test_a_room_that_nobody_is_in_gives_way_at_both(server, noted, monkeypatch):
             await second.open(LINK, "10.0.0.1")
         other, secret = await second.open(LINK, "10.0.0.2")
         now[0] = rooms.IDLE_SECONDS + 5
-        assert await second.look(codes[0]) is not None
+        assert await second.state_of(codes[0]) is not None
         codes.append((await second.open(LINK, "10.0.0.1"))[0])
         there = [bool(await first._store.read(f"room:{code}")) for code in codes]
         assert await first.address(other) and await first.is_maker(other, secret)
@@ -151,16 +151,16 @@ def test_a_full_server_still_shows_what_is_there_and_a_stopped_one_is_given_up_i
             await first.open(LINK)
         with pytest.raises(RedisError):
             await second.join(code, new_mark())
-        assert (await second.look(code)).link == LINK
+        assert (await second.state_of(code)).link == LINK
         await own.config_set("maxmemory", 0)
         server.process.send_signal(signal.SIGSTOP)
         try:
             with pytest.raises((RedisError, OSError)):
-                await asyncio.wait_for(second.look(code), 30)
+                await asyncio.wait_for(second.state_of(code), 30)
         finally:
             server.process.send_signal(signal.SIGCONT)
-        look = await second.look(code)
+        room_state = await second.state_of(code)
         await first.close(code, secret)
-        return look.link
+        return room_state.link
 
     assert of_two(server, do) == LINK

@@ -85,8 +85,8 @@ async def three_hundred(rooms, code, secret):
         *(rooms.join(code, one) for one in students),
         *(rooms.answer(code, one, 1, 1 + i % 4) for i, one in enumerate(students * 3)),
     )
-    look = await rooms.look(code)
-    return look.students, look.bars(look.votes)
+    room_state = await rooms.state_of(code)
+    return room_state.students, room_state.bars(room_state.votes)
 
 
 def test_each_of_three_hundred_answers_is_counted_once():
@@ -105,7 +105,7 @@ def test_the_first_answer_counts():
         await rooms.ask(code, secret, "langevin", 2, 4)
         assert await rooms.answer(code, student, 1, 3)
         assert not await rooms.answer(code, student, 1, 2)
-        return (await rooms.look(code)).bars((await rooms.look(code)).votes)
+        return (await rooms.state_of(code)).bars((await rooms.state_of(code)).votes)
 
     assert in_a_room(do) == [0, 0, 1, 0]
 
@@ -121,14 +121,18 @@ def test_the_same_question_again_stands_beside_its_first_time():
         await rooms.answer(code, b, 2, 2)
         await rooms.ask(code, secret, "langevin", 2, 2)
         await rooms.answer(code, b, 3, 1)
-        look = await rooms.look(code)
-        assert (look.bars(look.before), look.bars(look.votes), look.ask.shown) == ([1, 0], [1, 0], False)
+        room_state = await rooms.state_of(code)
+        assert (room_state.bars(room_state.before), room_state.bars(room_state.votes), room_state.ask.shown) == (
+            [1, 0],
+            [1, 0],
+            False,
+        )
         await rooms.reveal(code, secret)
         await refused(rooms.answer(code, a, 3, 1), "not open")
-        assert (await rooms.look(code)).ask.shown
+        assert (await rooms.state_of(code)).ask.shown
         await rooms.ask(code, secret, "langevin", 3, 3)
-        look = await rooms.look(code)
-        assert (look.before, look.votes, look.ask.first) == ({}, {}, 0)
+        room_state = await rooms.state_of(code)
+        assert (room_state.before, room_state.votes, room_state.ask.first) == ({}, {}, 0)
 
     in_a_room(do)
 
@@ -146,10 +150,10 @@ def test_only_the_maker_leads_asks_reveals_races_and_closes():
                 await refused(work, "only the page that opened it")
             assert not await rooms.is_maker(code, wrong)
         assert await rooms.is_maker(code, secret)
-        look = await rooms.look(code)
-        assert (look.link, look.ask, look.race) == (LINK, None, None)
+        room_state = await rooms.state_of(code)
+        assert (room_state.link, room_state.ask, room_state.race) == (LINK, None, None)
         await rooms.close(code, secret)
-        assert await rooms.look(code) is None
+        assert await rooms.state_of(code) is None
         await refused(rooms.join(code, new_mark()), "no such room")
 
     in_a_room(do)
@@ -171,7 +175,7 @@ def test_a_room_that_is_gone_is_opened_again_by_its_maker_alone(kind):
         after = kind(Memory(Clock()))
         for wrong in (new_mark(), "", "x" * 5_000, secret[:-1], secret + "x"):
             await refused(after.open_again(code, wrong, LINK), "only the page that opened it")
-        assert await after.look(code) is None
+        assert await after.state_of(code) is None
         # The remains of a room that expired.
         await after._store.add(f"votes:{code}:1", new_mark(), "1", MOST_STUDENTS)
         await after._store.add(f"race:{code}:1", new_mark(), "{}", MOST_STUDENTS)
@@ -179,8 +183,8 @@ def test_a_room_that_is_gone_is_opened_again_by_its_maker_alone(kind):
         assert await after.is_maker(code, secret)
         await after.ask(code, secret, "langevin", 2, 2)
         await after.race(code, secret, "quartic", "ks")
-        look = await after.look(code)
-        return look.link, look.students, look.votes, look.entries
+        room_state = await after.state_of(code)
+        return room_state.link, room_state.students, room_state.votes, room_state.entries
 
     if kind is Rooms:
         assert asyncio.run(do()) == (LINK, 0, {}, {})
@@ -195,7 +199,7 @@ def test_a_room_that_is_gone_is_opened_again_by_its_maker_alone(kind):
 def test_a_forged_code_leads_nowhere(code):
     async def do(rooms, real, secret):
         assert await rooms.address(code) == ""
-        assert await rooms.look(code) is None
+        assert await rooms.state_of(code) is None
         await refused(rooms.join(code, new_mark()), "room = ")
         return await rooms.address(real)
 
@@ -275,17 +279,17 @@ def test_what_another_version_has_written_of_a_room_is_as_if_absent(text):
         await rooms.race(code, secret, "quartic", "ks")
         await rooms._store.add(f"votes:{code}:1", student, text, 10)
         await rooms._store.add(f"race:{code}:1", student, text, 10)
-        look = await rooms.look(code)
-        assert (look.ask.number, look.votes, look.race.number, look.entries) == (1, {}, 1, {})
+        room_state = await rooms.state_of(code)
+        assert (room_state.ask.number, room_state.votes, room_state.race.number, room_state.entries) == (1, {}, 1, {})
         await rooms.enter(code, student, 1, {"link": LINK, "title": "SGLD", "ks": 0.1, "tau": 1.0})
-        assert (await rooms.look(code)).entries[student]["ks"] == 0.1
+        assert (await rooms.state_of(code)).entries[student]["ks"] == 0.1
         await rooms._store.write(f"room:{code}", {"ask": text, "race": text})
-        look = await rooms.look(code)
-        assert (look.link, look.students, look.ask, look.race) == (LINK, 1, None, None)
+        room_state = await rooms.state_of(code)
+        assert (room_state.link, room_state.students, room_state.ask, room_state.race) == (LINK, 1, None, None)
         await rooms.ask(code, secret, "langevin", 1, 2)
         await rooms.race(code, secret, "quartic", "ks")
-        look = await rooms.look(code)
-        assert (look.ask.number, look.race.number) == (1, 1)
+        room_state = await rooms.state_of(code)
+        assert (room_state.ask.number, room_state.race.number) == (1, 1)
         await rooms.close(code, secret)
 
     in_a_room(do)
@@ -297,13 +301,13 @@ def test_a_race_keeps_the_best_of_each():
         await rooms.race(code, secret, "quartic", "ks")
         for who, ks, tau in ((a, 0.3, 5.0), (a, 0.1, None), (a, 0.2, 1.0), (b, 0.15, 2.0)):
             await rooms.enter(code, who, 1, {"link": LINK, "title": "SGLD", "ks": ks, "tau": tau})
-        ranking = [(who, entry["ks"]) for who, entry in (await rooms.look(code)).ranking()]
+        ranking = [(who, entry["ks"]) for who, entry in (await rooms.state_of(code)).ranking()]
         assert ranking == [(a, 0.1), (b, 0.15)]
         await rooms.race(code, secret, "quartic", "tau")
-        assert [who for who, _ in (await rooms.look(code)).ranking()] == [b, a], "what is not known comes last"
+        assert [who for who, _ in (await rooms.state_of(code)).ranking()] == [b, a], "what is not known comes last"
         await rooms.race(code, secret, "gamma", "ks")
         await refused(rooms.enter(code, a, 1, {"link": LINK, "ks": 0.0, "tau": 0.0}), "it is over")
-        return (await rooms.look(code)).entries
+        return (await rooms.state_of(code)).entries
 
     assert in_a_room(do) == {}
 
@@ -314,27 +318,27 @@ def test_bars_give_way_to_a_race_and_a_later_question_stands_beside_it():
     async def do(rooms, code, secret):
         seen = []
 
-        async def look():
-            asks = (await rooms.look(code)).asks
+        async def note():
+            asks = (await rooms.state_of(code)).asks
             seen.append(asks and asks.number)
 
         await rooms.lead(code, secret, "?lesson=langevin&step=2")
         await rooms.ask(code, secret, "langevin", 2, 2)
         await rooms.reveal(code, secret)
-        await look()
+        await note()
         await rooms.race(code, secret, "quartic", "ks")
-        await look()
+        await note()
         await rooms.ask(code, secret, "langevin", 2, 2)
         await rooms.put_away(code, secret)
-        await look()
+        await note()
         await rooms.reveal(code, secret)
         await rooms.race(code, secret, "quartic", "tau")
-        await look()
+        await note()
         await rooms.put_away(code, secret)
-        await look()
+        await note()
         await rooms.reveal(code, secret)
         await rooms.lead(code, secret, "?lesson=langevin&step=1")
-        await look()
+        await note()
         return seen
 
     assert in_a_room(do) == [1, None, 2, 2, None, None]
@@ -348,8 +352,8 @@ def test_the_table_of_a_race_stays_until_the_teacher_goes_on():
         entry = {"link": LINK, "title": "SGLD", "ks": 0.1, "tau": 1.0}
         seen = []
 
-        async def look():
-            found = await rooms.look(code)
+        async def note():
+            found = await rooms.state_of(code)
             seen.append((found.race and found.race.over, len(found.entries)))
 
         for goes_on in (
@@ -361,14 +365,14 @@ def test_the_table_of_a_race_stays_until_the_teacher_goes_on():
             await rooms.lead(code, secret, LINK)
             await rooms.race(code, secret, "quartic()", "ks")
             await rooms.put_away(code, secret)
-            await rooms.enter(code, student, (await rooms.look(code)).race.number, entry)
+            await rooms.enter(code, student, (await rooms.state_of(code)).race.number, entry)
             await rooms.race(code, secret, "", "ks")
-            await refused(rooms.enter(code, student, (await rooms.look(code)).race.number, entry), "it is over")
+            await refused(rooms.enter(code, student, (await rooms.state_of(code)).race.number, entry), "it is over")
             # A step size of the same target is not the next one.
             await rooms.lead(code, secret, LINK.replace("sgld()", "sgld(step_size:0.1)"))
-            await look()
+            await note()
             await goes_on()
-            await look()
+            await note()
         return seen
 
     assert in_a_room(do) == [*[(True, 1), (None, 0)] * 3, (True, 1), (False, 0)]
@@ -456,7 +460,7 @@ def test_a_school_behind_one_address_has_its_rooms():
         other, _ = await rooms.open(LINK, "10.0.0.2")
         # A class is in the second; nobody is in the others.
         for clock.now in range(0, int(IDLE_SECONDS) + 20, int(NOTE_SECONDS / 2)):
-            assert await rooms.look(mine[1][0])
+            assert await rooms.state_of(mine[1][0])
         clock.now = IDLE_SECONDS + 20
         await rooms.join(mine[0][0], new_mark())
         await rooms.ask(*mine[0], "langevin", 1, 2)

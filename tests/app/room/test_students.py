@@ -46,7 +46,7 @@ class Page:
 
     def sends(self, *messages):
         for message in messages:
-            self.student.hear(message)
+            self.student.on_message(message)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_an_answer_counts_once_and_bars_are_hidden_until_they_are_revealed(room)
         b.sends(["answer", 9], ["answer", "1"], ["answer"])
         await until(lambda: a.bar["ask"]["mine"] == 1)
         await rest()
-        assert (await rooms.look(code)).votes == {a.kept: 1}
+        assert (await rooms.state_of(code)).votes == {a.kept: 1}
         assert "allowed is a whole number from 1 to 4" in b.bar["said"]
         assert all(one["now"] is None and not one["right"] for page in (a, b) for one in page.bar["ask"]["options"])
         assert not any(one["reply"] for page in (a, b) for one in page.bar["ask"]["options"])
@@ -157,7 +157,7 @@ def test_a_page_is_one_student_whatever_it_sends(room):
         page.sends(["hello", new_mark(), "", ""], ["hello", new_mark(), secret, ""])
         again = await new_page(first)
         await rest()
-        assert again.kept == first and (await rooms.look(code)).students == 1
+        assert again.kept == first and (await rooms.state_of(code)).students == 1
 
     room(do)
 
@@ -167,8 +167,8 @@ def test_a_secret_makes_no_teacher_of_a_student(room):
         page = await new_page()
         page.sends(["hello", "x", secret, ""], ["ask"], ["reveal"], ["close"], ["race"], ["lead", STEP], ["again"])
         await rest()
-        look = await rooms.look(code)
-        assert (look.ask, look.race, look.link, page.bar["maker"]) == (None, None, QUARTIC, False)
+        room_state = await rooms.state_of(code)
+        assert (room_state.ask, room_state.race, room_state.link, page.bar["maker"]) == (None, None, QUARTIC, False)
 
     room(do)
 
@@ -260,7 +260,7 @@ def test_a_room_that_is_gone_is_said_and_comes_back(room):
         await until(lambda: "This room is gone" in page.bar["said"])
         await rooms.open_again(code, secret, STEP)
         await until(lambda: page.bar["students"] == 1 and page.live.get("key") == STEP)
-        assert (await rooms.look(code)).students == 1
+        assert (await rooms.state_of(code)).students == 1
 
     room(do)
 
@@ -348,7 +348,7 @@ def test_a_closed_page_makes_room_for_another_one(room, monkeypatch):
         again = await new_page(b.kept)
         again.student.end()
         await rest()
-        assert (await rooms.look(code)).students == 2
+        assert (await rooms.state_of(code)).students == 2
 
     room(do)
 

@@ -22,8 +22,8 @@ def library(monkeypatch):
     module = ModuleType("a_library")
     exec("def _private():\n    return 'as it was'\n", vars(module))  # noqa: S102 - a module of this test
     monkeypatch.setitem(sys.modules, "a_library", module)
-    monkeypatch.setattr(patches, "library", lambda place: "a_library 1.0")
-    monkeypatch.setattr(patches, "digest", lambda place: DIGESTS[getattr(module, "release", 1)])
+    monkeypatch.setattr(patches, "library", lambda function: "a_library 1.0")
+    monkeypatch.setattr(patches, "digest", lambda function: DIGESTS[getattr(module, "release", 1)])
     patches.found.cache_clear()
     yield module
     patches.found.cache_clear()
@@ -59,8 +59,8 @@ def test_every_patch_is_known_for_the_installed_library_and_has_a_report():
     """At most three, each with a report for its authors. Planted fault: a digest of another source."""
     assert len(patches.PATCHES) <= 3
     for patch in patches.PATCHES:
-        assert patch.fits and len(patch.report) > 100, patch.place
-        assert not patches.Patch(patch.place, {"a release": "another"}, "", "", patch.make).fits
+        assert patch.fits and len(patch.report) > 100, patch.function
+        assert not patches.Patch(patch.function, {"a release": "another"}, "", "", patch.make).fits
 
 
 PRIVATE = re.compile(r"^_[A-Za-z]")

@@ -296,7 +296,7 @@ def test_it_ends_where_nothing_of_it_is_kept(fault, tmp_path):
     command = [sys.executable, "-c", AHEAD.replace("{fault}", fault)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, text=True) as process:
-        told, said = process.stdout.read(), process.stderr.read()
+        output, said = process.stdout.read(), process.stderr.read()
         code = process.wait(60)
-    assert (code == compiling.NOT_KEPT) == (len(told.splitlines()) == 1) == (not fault)
+    assert (code == compiling.NOT_KEPT) == (len(output.splitlines()) == 1) == (not fault)
     assert said.count("No space left on device") == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.app.live import step_player as walk_module
-from sgmcmc_lab.app.live.step_player import KEPT, Walk
+from sgmcmc_lab.app.live.step_player import MAX_STEPS, StepPlayer
 from sgmcmc_lab.app.page.step_bar import StepBar
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS, steps
@@ -40,7 +40,7 @@ def shown(key, target, sampler, gradient):
     run = made[0].run
     run.advance(3)
     view = VIEWS[key](replace(scene_of(made), parts=tuple(run.sampler.parts)))
-    lanes, at = frames(made), Walk()
+    lanes, at = frames(made), StepPlayer()
     assert at.look(run)
     lanes.playing = at.playing()
     return view, lanes, run
@@ -101,7 +101,7 @@ def test_a_part_is_lit_in_the_colour_of_its_arrow():
     """Fails where the words and the term of a part have another colour than its arrow."""
     state = AppState()
     state.set_sampler(0, "sggmc")
-    bar, at = StepBar(state, lambda way: None), Walk()
+    bar, at = StepBar(state, lambda way: None), StepPlayer()
     assert at.look(Run(state.experiment.runs()[0]))
     (equation, words), lit = bar.texts(at), bar.lit(at)
     names = [part.name for part in at.step.parts]
@@ -135,9 +135,9 @@ def test_in_the_phase_plane_kicks_are_upright_and_drifts_level(target, sampler, 
     run = made[0].run
     run.advance(3)
     view = VIEWS["phase"](replace(scene_of(made, 1), parts=tuple(run.sampler.parts)))
-    lanes, walk = frames(made), Walk()
-    assert walk.look(run)
-    lanes.playing = walk.playing()
+    lanes, player = frames(made), StepPlayer()
+    assert player.look(run)
+    lanes.playing = player.playing()
     data = view.compute(lanes)
     check(view, data)
     feed = dict(zip(view.feeds["parts"].columns, data["parts"], strict=True))
@@ -232,66 +232,66 @@ def test_words_have_the_numbers_of_the_step():
 
 
 @pytest.fixture
-def walked():
+def played():
     """A run on which three steps were looked at."""
-    run, walk = records("quartic", ["sgld"])[0].run, Walk()
+    run, player = records("quartic", ["sgld"])[0].run, StepPlayer()
     for _ in range(3):
-        walk.look(run)
+        player.look(run)
         run.advance(1)
-    assert walk.look(run)
-    return run, walk
+    assert player.look(run)
+    return run, player
 
 
-def test_one_goes_back_to_what_was_and_forward_again(walked):
+def test_one_goes_back_to_what_was_and_forward_again(played):
     """Fails where a step back shows another step than the one that was, or moves the run."""
-    run, walk = walked
-    steps = [walk.step]
+    run, player = played
+    steps = [player.step]
     for _ in range(3):
-        walk.step_back()
-        steps.append(walk.step)
-    assert run.steps == 3 and walk.number == 1 and walk.behind == 3
+        player.step_back()
+        steps.append(player.step)
+    assert run.steps == 3 and player.number == 1 and player.behind == 3
     for later, earlier in pairwise(steps):
         np.testing.assert_array_equal(earlier.end, later.start)
-    walk.step_back()
-    assert walk.number == 1
-    assert not walk.step_forward() and walk.number == 2
-    walk.part_back()
-    assert walk.shown == len(walk.step.parts) - 1 and len(walk.playing().windows) == walk.shown
-    assert not walk.part_forward() and walk.whole
-    assert not walk.part_forward() and walk.number == 3 and walk.shown == 0
+    player.step_back()
+    assert player.number == 1
+    assert not player.step_forward() and player.number == 2
+    player.part_back()
+    assert player.shown == len(player.step.parts) - 1 and len(player.playing().windows) == player.shown
+    assert not player.part_forward() and player.whole
+    assert not player.part_forward() and player.number == 3 and player.shown == 0
 
 
-def test_the_chain_has_to_move_after_the_last_part(walked):
-    _, walk = walked
-    assert walk.whole and walk.part_forward() and walk.step_forward()
+def test_the_chain_has_to_move_after_the_last_part(played):
+    _, player = played
+    assert player.whole and player.part_forward() and player.step_forward()
 
 
-def test_parts_are_drawn_one_after_the_other(walked, monkeypatch):
-    _, walk = walked
+def test_parts_are_drawn_one_after_the_other(played, monkeypatch):
+    _, player = played
     now = [100.0]
     monkeypatch.setattr(walk_module.time, "perf_counter", lambda: now[0])
-    walk.play(4.0)
-    first = walk.playing().windows
+    player.play(4.0)
+    first = player.playing().windows
     assert first[0][0] == 0 and first[-1][1] < 4.0
     assert all(a[1] == b[0] for a, b in pairwise(first))
     # A frame that comes later finds them further on.
     now[0] += 1.5
-    np.testing.assert_allclose(np.array(walk.playing().windows), np.array(first) - 1.5)
+    np.testing.assert_allclose(np.array(player.playing().windows), np.array(first) - 1.5)
 
 
 def test_no_more_steps_are_kept_than_one_can_go_back():
-    run, walk = records("gaussian", ["sgld"])[0].run, Walk()
-    for _ in range(KEPT + 5):
-        walk.look(run)
+    run, player = records("gaussian", ["sgld"])[0].run, StepPlayer()
+    for _ in range(MAX_STEPS + 5):
+        player.look(run)
         run.advance(1)
-    for _ in range(2 * KEPT):
-        walk.step_back()
-    assert walk.number == 6
+    for _ in range(2 * MAX_STEPS):
+        player.step_back()
+    assert player.number == 6
 
 
 def test_a_step_that_is_too_long_is_said_in_place_of_arrows():
-    run, walk = records("gaussian", ["sgld"], n_chains=10_000)[0].run, Walk()
-    assert not walk.look(run) and walk.playing() is None and "10,000 chains" in walk.problem
+    run, player = records("gaussian", ["sgld"], n_chains=10_000)[0].run, StepPlayer()
+    assert not player.look(run) and player.playing() is None and "10,000 chains" in player.problem
 
 
 def test_rounding_has_no_arrow_and_says_so():

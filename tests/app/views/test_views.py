@@ -615,17 +615,17 @@ def test_particles_have_no_rhat_no_ess_and_no_tau(monkeypatch):
     for record in made:
         record.run.advance(20_000)
 
-    def told(key):
+    def captions_and_data(key):
         view = VIEWS[key](scene_of(made))
         return list(view.captions(frames(made)).values()), view.compute(frames(made))
 
-    (particles, chains, *_), _ = told("trace")
+    (particles, chains, *_), _ = captions_and_data("trace")
     assert particles.endswith("no R̂, no ESS") and re.search(r"R̂ \d", chains)
-    (particles, chains, *_), data = told("autocorrelation")
+    (particles, chains, *_), data = captions_and_data("autocorrelation")
     assert particles.endswith("no τ") and "τ = " in chains
     assert not len(data["lane 0"][0]) and len(data["lane 1"][0])
     monkeypatch.setattr(SAMPLERS["svgd"], "interacting", False)
-    assert "particles" not in told("trace")[0][0]
+    assert "particles" not in captions_and_data("trace")[0][0]
 
 
 def test_chains_that_move_each_other_have_no_ensemble():

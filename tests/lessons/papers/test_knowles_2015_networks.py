@@ -136,12 +136,12 @@ def test_the_proteins(name, shape):
 def test_figures_have_every_run_in_its_place(capsys, monkeypatch):
     """A run that says what it was asked for: K or the parameters, and the split, whose spread is that of the seeds."""
 
-    def told(key, graph, splits, n_communities=10, steps=None, momentum=0.0, rho=0.0):
+    def row_of(key, graph, splits, n_communities=10, steps=None, momentum=0.0, rho=0.0):
         number = compare.samplers_of("network").index(key) / 10 + n_communities / 1000
         of = number + np.array(splits) / 100
         return compare.Row(key, 1, of, 1000 * (of + round(100 * (1 - momentum)) + rho), 0.0)
 
-    monkeypatch.setattr(figures, "row", told)
+    monkeypatch.setattr(figures, "row", row_of)
     assert figures.main(["karate", "--seeds", "3", "--communities", "10", "50"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[3][:4] == ["1", "100.804", "±", "0.010"] and lines[6][0] == "0.03" and lines[6][-3] == "4.110"

@@ -134,11 +134,11 @@ def test_the_command_writes_its_pictures(tmp_path, capsys, monkeypatch):
     """The arguments after the folder are the measuring command's, and so are its refusals."""
     wanted = []
 
-    def told(rest):
+    def arguments_of(rest):
         wanted.append(rest)
         return of_network()
 
-    monkeypatch.setitem(papers.OF, "network", (told, papers.of_network))
+    monkeypatch.setitem(papers.OF, "network", (arguments_of, papers.of_network))
     assert papers.main(["network", str(tmp_path / "out"), "g.csv", "--seeds", "3"]) == 0
     assert wanted == [["g.csv", "--seeds", "3"]]
     files = [tmp_path / "out" / f"knowles-2015-figure-{k}.png" for k in (2, 3)]

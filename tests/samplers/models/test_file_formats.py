@@ -181,9 +181,9 @@ REFUSED = {
 @pytest.mark.parametrize("kind", REFUSED)
 def test_points_that_are_refused(kind):
     content, said = REFUSED[kind]
-    with pytest.raises(FileError) as told:
+    with pytest.raises(FileError) as raised:
         points.read({"p.csv": content if isinstance(content, bytes) else content.encode()})
-    assert said in str(told.value)
+    assert said in str(raised.value)
 
 
 def test_every_choice_can_be_changed():

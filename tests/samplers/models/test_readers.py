@@ -256,10 +256,10 @@ def test_a_long_document_is_read_in_pieces_between_words(monkeypatch):
     text = " ".join(f"wörd{chr(97 + i % 26)}x{chr(97 + i // 26)}" for i in range(500))
     whole = read_uploads({"x.txt": f"{text}\nother words\n".encode()})
     monkeypatch.setattr(corpora, "PIECE", 37)
-    told = []
-    pieces = read_uploads({"x.txt": f"{text}\nother words\n".encode()}, tell=told.append)
+    shares = []
+    pieces = read_uploads({"x.txt": f"{text}\nother words\n".encode()}, tell=shares.append)
     assert pieces.vocabulary == whole.vocabulary and (pieces.words == whole.words).all()
-    assert len(told) > len(text) / 50 and told == sorted(told), "it can be told to end inside a document"
+    assert len(shares) > len(text) / 50 and shares == sorted(shares), "it can be told to end inside a document"
     assert max(map(len, read_uploads({"x.txt": b"a" * 1000 + b"\nother words\n"}).vocabulary)) <= corpora.MAX_WORD
 
 

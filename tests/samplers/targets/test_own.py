@@ -89,9 +89,9 @@ BAD = {
 @pytest.mark.parametrize("kind", BAD)
 def test_what_is_wrong_is_a_sentence_with_line_and_column(kind):
     content, parts = BAD[kind]
-    with pytest.raises(FileError) as told:
+    with pytest.raises(FileError) as raised:
         keep(TableLinear.read({"folder/mine.csv": content}))
-    assert all(part in str(told.value) for part in parts), told.value
+    assert all(part in str(raised.value) for part in parts), raised.value
 
 
 @pytest.mark.parametrize(("answers", "part"), [("a", "1 different value"), ("abc", "3 different values")])
