@@ -232,9 +232,9 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
             for step in lesson.steps:
                 if not (step.claims or step.checks or ((options.plots or options.html) and step.new_spec)):
                     continue
-                with _progress() as report:
+                with _progress() as update:
                     outcome = run_step(
-                        step, quick=options.quick, seeds=options.seeds, progress=report, do=do, results=results
+                        step, quick=options.quick, seeds=options.seeds, progress=update, do=do, results=results
                     )
                 print(f"  {step.number} {step.title}")
                 for result, what in [(x, "") for x in outcome.results] + [(x, "check: ") for x in outcome.checks]:
@@ -440,10 +440,10 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
     """A bar on a terminal, nothing elsewhere, where every step has its lines anyway."""
     with tqdm(file=sys.stderr, unit_scale=True, leave=False, disable=None) as bar:
 
-        def report(what: str, done: int, total: int) -> None:
+        def update(what: str, done: int, total: int) -> None:
             if bar.total != total or bar.desc != f"{what}: ":
                 bar.reset(total)
                 bar.set_description(what, refresh=False)
             bar.update(done - bar.n)
 
-        yield report
+        yield update
