@@ -174,6 +174,7 @@ variables is random or depends on θ, in place; they come with the same values f
 COMPILED_FILES = (
     "compile/jit.py",
     "compile/borrowed_arrays.py",
+    "convergence.py",
     "running_statistics.py",
     "diagnostics/*.py",
     "engine.py",
