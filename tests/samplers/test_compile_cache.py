@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -445,3 +446,12 @@ def test_a_file_that_the_system_cuts_is_not_kept(tmp_path):
     said = end(begin(tmp_path, script=SMALL_FILES))
     assert said[:2] == ("True", 2) and said[2].count("cannot be kept in") == 1
     assert list(tmp_path.glob("*/*")) == []
+
+
+@pytest.mark.parametrize("lost", [None, "convergence.py", "kernels/*.py"])
+def test_the_digest_covers_every_file_with_compiled_functions(lost):
+    """Fails where a change of such a file leaves old machine code in use. Planted faults: a pattern is missing."""
+    root = Path(jit.__file__).parent.parent
+    covered = {path for pattern in jit.COMPILED_FILES if pattern != lost for path in root.glob(pattern)}
+    compiled = {path for path in root.rglob("*.py") if re.search(r"^@jit\.", path.read_text(encoding="utf-8"), re.M)}
+    assert (compiled <= covered) == (lost is None), sorted(compiled - covered)
