@@ -32,6 +32,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import HTTPHeaders
 from tornado.websocket import WebSocketClosedError, websocket_connect
 
+from sgmcmc_lab.app.room import network
 from sgmcmc_lab.app.server.handlers import EmbedError, Guard, GuardedTornado, embedding_sites, install
 from sgmcmc_lab.app.server.message_filter import MAX_EVENTS, MAX_NUMBERS, MAX_WORD, SENDS, WRITABLE, passed_on
 from sgmcmc_lab.app.server.socket import (
@@ -1112,6 +1113,17 @@ def test_the_administrators_key_is_respected(monkeypatch):
     for given, held in ((10**9, 4_000_000), (1000, 1000)):
         made = application(websocket_max_message_size_bytes=given)
         assert made.settings["websocket_max_message_size"] == held
+
+
+@pytest.mark.parametrize("allowed", [["192.168.1.7:5006"], []], ids=["one address", "this computer alone"])
+def test_a_page_shares_the_addresses_that_the_server_answers_to(allowed, monkeypatch):
+    """Fails where a code is shown that opens no page. Fault: the addresses of another port."""
+    monkeypatch.setattr(network, "addresses", lambda: ["10.0.0.5", "192.168.1.7"])
+    monkeypatch.setattr(network, "_checks", [])
+    assert network.hosts(":5006") == [], "there is no server yet"
+    application(extra_websocket_origins=["localhost:5006", *allowed])
+    assert network.hosts(":5006") == allowed
+    assert network.hosts(":5007") == []
 
 
 def test_a_wrong_embedding_site_ends_the_start_with_a_sentence(monkeypatch):
