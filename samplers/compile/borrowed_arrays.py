@@ -63,20 +63,34 @@ def lend(context: Any, builder: Any, owned: Any, borrowed: Any, value: Any) -> A
     return value
 
 
-@intrinsic
-def borrowed(typing: Any, array: Any) -> Any:
-    """An array as one without an owner: to cut pieces out of it, or to hand it on, counts no references.
+def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """The value, with no owner of an array that it is or contains."""
+    if isinstance(kind, types.BaseTuple):
+        parts = [
+            _without_owners(context, builder, part, builder.extract_value(value, k)) for k, part in enumerate(kind)
+        ]
+        return context.make_tuple(builder, kind, parts)
+    if not isinstance(kind, types.Array):
+        context.nrt.incref(builder, kind, value)
+        return value
+    free = context.make_array(kind)(context, builder, value)
+    for name in ("meminfo", "parent"):
+        setattr(free, name, ir.Constant(getattr(free, name).type, None))
+    return free._getvalue()
 
-    A count is 5 ns, as much as a small step's arithmetic. The owner of the array must :func:`keep_alive` it.
+
+@intrinsic
+def borrowed(typing: Any, value: Any) -> Any:
+    """An array without its owner, or a tuple of such arrays: slices and calls then count no references.
+
+    A count is 5 ns, as much as a small step's arithmetic, and a tuple has one for each of its arrays. An owner that is
+    no argument of the function must be kept alive by :func:`keep_alive`.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        free = context.make_array(array)(context, builder, args[0])
-        for name in ("meminfo", "parent"):
-            setattr(free, name, ir.Constant(getattr(free, name).type, None))
-        return free._getvalue()
+        return _without_owners(context, builder, value, args[0])
 
-    return array(array), generate
+    return value(value), generate
 
 
 @intrinsic

@@ -6,6 +6,7 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.kernels.metropolis import accept
 from sgmcmc_lab.samplers.parameters import Real
@@ -20,6 +21,7 @@ def _log_one_plus_exp(x):
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
+    state, model, params, out, info = borrowed((state, model, params, out, info))
     scale, theta, grad = params[0], state.position, info.gradient
     n_chains, dim = theta.shape
     before, slope = np.empty_like(theta), np.empty_like(theta)

@@ -8,7 +8,7 @@ from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 from sgmcmc_lab.samplers.kernels.gmc import GMC, tangent_kick
-from sgmcmc_lab.samplers.kernels.leapfrog import borrowed_target, draw_momenta, hamiltonian, leapfrog
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, hamiltonian, leapfrog
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.manifolds import Sphere
 from sgmcmc_lab.samplers.parameters import Real
@@ -57,7 +57,7 @@ def _end(model, x, v, grad, step_size, more):
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    model = borrowed_target(model)
+    state, model, source, params, out, info = borrowed((state, model, source, params, out, info))
     step_size, n_leapfrog, sure = params[0], int(params[1]), params[2] == 0
     potential, target_params = model.potential, model.params
     x, v, grad = state.position, state.momentum, info.gradient
@@ -65,7 +65,7 @@ def advance(rng, state, model, source, params, out, n, info):
     before, first, each = np.empty_like(x), np.empty_like(x), np.empty((0, dim))
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     solved, turned = np.empty(n_chains, np.bool_), np.empty(n_chains, np.bool_)
-    more = borrowed(first), borrowed(solved), borrowed(turned)
+    more = borrowed((first, solved, turned))
     for t in range(n):
         turned[:] = False
         draw_momenta(rng, x, v, before)

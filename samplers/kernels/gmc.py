@@ -4,8 +4,9 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.leapfrog import borrowed_target, draw_momenta, half_kick, hamiltonian, leapfrog
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, half_kick, hamiltonian, leapfrog
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.requirements import FULL
@@ -28,7 +29,7 @@ def _begin(model, x, v, grad, step_size, _):
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    model = borrowed_target(model)
+    state, model, source, params, out, info = borrowed((state, model, source, params, out, info))
     step_size, n_leapfrog, sure = params[0], int(params[1]), params[2] == 0
     potential, target_params = model.potential, model.params
     x, v, grad = state.position, state.momentum, info.gradient

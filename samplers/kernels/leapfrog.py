@@ -6,13 +6,12 @@ A sampler says how a leapfrog step begins, up to the new position, and how it en
 from math import sqrt
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
 from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_gradients
 
 
 @jit.inlined
 def draw_momenta(rng, theta, r, before):
-    """Draw r ~ N(0, I) for every chain, and copy the place where its trajectory starts to ``before``."""
+    """Draw r ~ N(0, I) for every chain, and copy the first point of its trajectory to ``before``."""
     for c in range(theta.shape[0]):
         for i in range(theta.shape[1]):
             before[c, i] = theta[c, i]
@@ -37,37 +36,22 @@ def half_kick(r, grad, step_size):
 
 
 @jit.inlined
-def borrowed_target(model):
-    """The target without its owner: to hand it on counts no references."""
-    return jit.CompiledTarget(
-        model.potential,
-        model.gradient,
-        model.batch,
-        model.draw,
-        borrowed(model.params),
-        model.project,
-        model.flow,
-        borrowed(model.shape),
-    )
-
-
-@jit.inlined
 def leapfrog(begin, end, more, rng, state, model, source, each, grad, step_size, n):
-    """Make n leapfrog steps of every chain; ``more`` is a sampler's own memory of a step."""
-    theta, r, grad = borrowed(state.position), borrowed(state.momentum), borrowed(grad)
-    gradient, target_params, noise_scale = model.gradient, borrowed(model.params), sqrt(source.variance)
-    if source.batch_size == 0:
-        gradient(theta, grad, target_params)
-        if noise_scale > 0:
-            add_noise(rng, grad, noise_scale)
-    else:
-        batch_gradients(rng, state, model, source, each, grad)
-    for _ in range(n):
-        begin(model, theta, r, grad, step_size, more)
+    """Make n leapfrog steps of every chain; ``more`` holds the variables of a sampler's own.
+
+    The tuples are :func:`~samplers.compile.borrowed_arrays.borrowed`: the references of ordinary ones are counted at
+    every call.
+    """
+    theta, r, gradient, target_params = state.position, state.momentum, model.gradient, model.params
+    noise_scale = sqrt(source.variance)
+    for k in range(n + 1):
+        if k > 0:
+            begin(model, theta, r, grad, step_size, more)
         if source.batch_size == 0:
             gradient(theta, grad, target_params)
             if noise_scale > 0:
                 add_noise(rng, grad, noise_scale)
         else:
             batch_gradients(rng, state, model, source, each, grad)
-        end(model, theta, r, grad, step_size, more)
+        if k > 0:
+            end(model, theta, r, grad, step_size, more)

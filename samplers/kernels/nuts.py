@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.parameters import Count, Real
 from sgmcmc_lab.samplers.requirements import FULL
@@ -37,16 +38,23 @@ def _half_turned(leaves, leaf_r, k, side):
     return turned
 
 
+@jit.helper
+def _workspace(max_depth, dim):
+    """Every leaf of the new half of the tree, and both ends of the whole, the left at 0; then the current leaf."""
+    half, two, one = (2 ** (max_depth - 1), dim), (2, dim), (1, dim)
+    of_tree = np.empty(half), np.empty(half), np.empty(two), np.empty(two), np.empty(two)
+    return of_tree, (np.empty(one), np.empty(one), np.empty(one), np.empty(1), np.empty(dim), np.empty(dim))
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
+    state, model, params, out, info = borrowed((state, model, params, out, info))
     step_size, max_depth = params[0], int(params[1])
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
-    # Of the new half of the tree each leaf; of the tree the ends, at its left 0 and its right 1.
-    leaves, leaf_r = np.empty((2 ** (max_depth - 1), dim)), np.empty((2 ** (max_depth - 1), dim))
-    ends, end_r, end_grad = np.empty((2, dim)), np.empty((2, dim)), np.empty((2, dim))
-    x, r, slope, energy = np.empty((1, dim)), np.empty((1, dim)), np.empty((1, dim)), np.empty(1)
-    picked, picked_grad = np.empty(dim), np.empty(dim)
+    of_tree, of_leaf = _workspace(max_depth, dim)
+    leaves, leaf_r, ends, end_r, end_grad = borrowed(of_tree)
+    x, r, slope, energy, picked, picked_grad = borrowed(of_leaf)
     model.gradient(theta, grad, model.params)
     for t in range(n):
         for c in range(n_chains):
@@ -98,6 +106,7 @@ def advance(rng, state, model, source, params, out, n, info):
             info.counts[jit.ACCEPTED] += moved
             for i in range(dim):
                 out[t, c, i] = theta[c, i]
+    keep_alive((of_tree, of_leaf))
 
 
 class NUTS(Sampler):

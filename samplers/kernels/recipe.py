@@ -274,24 +274,6 @@ def _move_first(model, params, head, arrays, inputs):
 
 
 @jit.inlined
-def _borrow(arrays):
-    """The arrays without their owner, the caller."""
-    return Arrays(
-        borrowed(arrays.theta),
-        borrowed(arrays.other),
-        borrowed(arrays.grad),
-        borrowed(arrays.side),
-        borrowed(arrays.kicks),
-        borrowed(arrays.shared),
-        borrowed(arrays.factor),
-        borrowed(arrays.heights),
-        borrowed(arrays.exact),
-        borrowed(arrays.each),
-        borrowed(arrays.made),
-    )
-
-
-@jit.inlined
 def _redraw(rng, redrawn, theta, other):
     """Draw the momenta afresh, each chain's with that probability; no random numbers are spent where it is 0."""
     for c in range(theta.shape[0] if redrawn > 0 else 0):
@@ -311,7 +293,7 @@ def _estimate(rng, source):
 def _native_steps(rng, model, source, params, head, arrays, draws, n):
     """Steps with a native code for all that follows the gradient; how many were clipped."""
     # A loop with little in it: then the processor is at the next step's normals while it waits for this gradient.
-    params, arrays, draws = borrowed(params), _borrow(arrays), borrowed(draws)
+    params, arrays, draws = borrowed((params, arrays, draws))
     theta, grad, normals = arrays.theta, arrays.grad, arrays.kicks.reshape(-1)
     gradient, target_params, noise_scale = model.gradient, borrowed(model.params), sqrt(source.variance)
     clipped = n * theta.shape[0] * _fix_noise(params, head, arrays, 0)
@@ -334,7 +316,7 @@ def _native_steps(rng, model, source, params, head, arrays, draws, n):
 @jit.helper
 def _steps(rng, state, model, source, params, head, arrays, draws, n):
     """Steps program by program; how many were clipped."""
-    params, arrays, draws = borrowed(params), _borrow(arrays), borrowed(draws)
+    params, arrays, draws = borrowed((params, arrays, draws))
     theta, other, grad, side, kicks = arrays.theta, arrays.other, arrays.grad, arrays.side, arrays.kicks
     shared, factor, made = arrays.shared, arrays.factor, arrays.made
     (n_chains, dim), n_state = theta.shape, theta.shape[1] + other.shape[1]

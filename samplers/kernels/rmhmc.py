@@ -8,7 +8,7 @@ from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.leapfrog import borrowed_target, draw_momenta, leapfrog
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, leapfrog
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.targets.base import POSITIVE
@@ -66,14 +66,14 @@ def _end(model, theta, p, grad, step_size, more):
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    model = borrowed_target(model)
+    state, model, source, params, out, info = borrowed((state, model, source, params, out, info))
     step_size, n_leapfrog, sure = params[0], int(params[1]), params[2] == 0
     theta, p, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
     before, half, end, each = np.empty_like(theta), np.empty_like(theta), np.empty_like(theta), np.empty((0, dim))
     energy, proposed = np.empty(n_chains), np.empty(n_chains)
     solved, turned = np.empty(n_chains, np.bool_), np.empty(n_chains, np.bool_)
-    more = borrowed(half), borrowed(end), borrowed(solved), borrowed(turned)
+    more = borrowed((half, end, solved, turned))
     for t in range(n):
         turned[:] = False
         draw_momenta(rng, theta, p, before)

@@ -4,6 +4,7 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.kernels.metropolis import accept
 from sgmcmc_lab.samplers.parameters import Real
@@ -12,6 +13,7 @@ from sgmcmc_lab.samplers.requirements import FULL
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
+    state, model, params, out, info = borrowed((state, model, params, out, info))
     scale, theta = params[0], state.position
     n_chains, dim = theta.shape
     before = np.empty_like(theta)

@@ -1,5 +1,6 @@
 """Borrowed arrays arrive whole, from every caller."""
 
+import re
 import sys
 
 import numba
@@ -8,6 +9,7 @@ import pytest
 from numba import types
 
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 
 LOOK = types.void(jit.lent_cube, jit.lent_vector)
 
@@ -48,6 +50,26 @@ def test_an_array_that_is_lent_arrives_whole():
         out[12] = out[12] or cube[0, 1, 2]
         assert out.tolist() == expected
         assert (sys.getrefcount(cube), sys.getrefcount(out)) == before
+
+
+@numba.njit
+def first_of(pair, n):
+    """The first number of a tuple's array, and of one that this function has made, after both were handed on."""
+    (left, (right, _)), own = borrowed(pair), (np.full(n, 2.0), n)
+    lent = borrowed(own)[0]
+    right[0] = left[0] + lent[0]
+    keep_alive(own)
+    return right[0]
+
+
+def test_the_arrays_of_a_tuple_are_borrowed():
+    """The tuple keeps its form, no reference stays, and the owner lives as long as it is needed."""
+    left, right = np.ones(3), np.zeros((2, 4))[0]
+    before = sys.getrefcount(left), sys.getrefcount(right)
+    assert first_of((left, (right, 1.5)), 1000) == 3 == right[0]
+    assert (sys.getrefcount(left), sys.getrefcount(right)) == before
+    code = first_of.inspect_llvm(first_of.signatures[0])
+    assert not re.search(r"@NRT_incref\([^)]*%arg\.pair", code)
 
 
 def test_what_is_not_in_one_piece_is_not_borrowed():
