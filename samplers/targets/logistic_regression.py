@@ -1,17 +1,13 @@
 """A logistic regression on two measurements of a real data set: a posterior of data that is not Gaussian."""
 
 from functools import cached_property, lru_cache
-from math import exp, log1p
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Count, Option, Real
-from sgmcmc_lab.samplers.requirements import DATA, MODE
 from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Fit
-from sgmcmc_lab.samplers.targets.plane import PROPOSAL, LogConcave, propose
+from sgmcmc_lab.samplers.targets.glm import LOGISTIC, GeneralisedLinear
 from sgmcmc_lab.samplers.targets.tables import table
 
 FEATURES = (
@@ -28,67 +24,8 @@ FEATURES = (
 )
 """What is measured of the nuclei of the cells, as means over a picture: the first ten columns of the file."""
 
-# The packed parameters: those of the proposal, 1/τ², how many data, and of each datum the row s_i x_i.
-_RATE, _ITEMS, _FIRST = PROPOSAL, PROPOSAL + 1, PROPOSAL + 2
 
-
-@jit.helper
-def _margin(x0, x1, k, params):
-    """s_i x_i·θ."""
-    return x0 * params[_FIRST + 2 * k] + x1 * params[_FIRST + 2 * k + 1]
-
-
-@jit.helper
-def _energy(x0, x1, params):
-    """U(θ)."""
-    total = (x0 * x0 + x1 * x1) * params[_RATE] / 2
-    for k in range(int(params[_ITEMS])):
-        m = _margin(x0, x1, k, params)
-        # Neither exponential overflows.
-        total += log1p(exp(-m)) if m > 0 else log1p(exp(m)) - m
-    return total
-
-
-@jit.helper
-def _add_slope(x0, x1, k, weight, params, out):
-    """Add the weight times the gradient of datum k's −log likelihood to ``out`` (2,)."""
-    m = _margin(x0, x1, k, params)
-    wrong = exp(-m) / (1 + exp(-m)) if m > 0 else 1 / (1 + exp(m))
-    out[0] -= weight * wrong * params[_FIRST + 2 * k]
-    out[1] -= weight * wrong * params[_FIRST + 2 * k + 1]
-
-
-@jit.potential
-def potential(theta, out, params):
-    for c in range(theta.shape[0]):
-        out[c] = _energy(theta[c, 0], theta[c, 1], params)
-
-
-@jit.gradient
-def gradient(theta, out, params):
-    for c in range(theta.shape[0]):
-        out[c, 0], out[c, 1] = theta[c, 0] * params[_RATE], theta[c, 1] * params[_RATE]
-        for k in range(int(params[_ITEMS])):
-            _add_slope(theta[c, 0], theta[c, 1], k, 1.0, params, out[c])
-
-
-@jit.batch
-def batch(theta, data, each, params):
-    for k in range(data.size):
-        each[k, 0], each[k, 1] = theta[0, 0] * params[_RATE], theta[0, 1] * params[_RATE]
-        _add_slope(theta[0, 0], theta[0, 1], data[k], params[_ITEMS], params, each[k])
-
-
-@jit.draw
-def draw(rng, out, params):
-    for c in range(out.shape[0]):
-        accepted = False
-        while not accepted:
-            out[c, 0], out[c, 1], bound = propose(rng, params)
-            accepted = rng.random() < exp(bound - _energy(out[c, 0], out[c, 1], params))
-
-
-class LogisticRegression(LogConcave):
+class LogisticRegression(GeneralisedLinear):
     """P(s_i = 1) = 1/(1 + e^{−θ·x_i}) with the prior θ ~ N(0, τ²I): U(θ) = Σ log(1 + e^{−s_i θ·x_i}) + ‖θ‖²/2τ².
 
     The data are the first N of the 569 tumours of Street, Wolberg & Mangasarian 1993, malignant (s = 1) or benign
@@ -100,8 +37,7 @@ class LogisticRegression(LogConcave):
     title = "Logistic regression"
     tex = r"U(\theta) = \sum_{i=1}^{N}\log\bigl(1 + e^{-s_i\,\theta\cdot x_i}\bigr) + \frac{\lVert\theta\rVert^2}{2\tau^2}"
     source = "Welling & Teh 2011, section 5.2; data of Street, Wolberg & Mangasarian 1993, from scikit-learn"
-    provides = DATA | {MODE}
-    potential, gradient, batch, draw = potential, gradient, batch, draw
+    family = LOGISTIC
     # U″ at the mode is 6 with 100 data, of which ten make noise of V ≈ 50; with all of them 47, and V ≈ 3000.
     first_steps = FirstSteps(moving=0.05, batch=0.01, friction=5.0, other=2e-3)
 
@@ -146,9 +82,6 @@ class LogisticRegression(LogConcave):
     def names(self) -> tuple[str, str]:
         return f"θ₁ {self.first}", f"θ₂ {self.second}"
 
-    def data(self) -> NDArray[np.int64]:
-        return np.arange(len(self.rows))
-
     def fit(self) -> Fit:
         """The plane of the two measurements, and the line θ·x = 0 between the two kinds."""
         kinds = tumours()[1][: self.items]
@@ -167,9 +100,6 @@ class LogisticRegression(LogConcave):
     def curvature(self, theta: Array) -> Array:
         right = special.expit(self.rows @ theta)
         return np.asarray((self.rows.T * (right * (1 - right))) @ self.rows + np.eye(2) / self.prior_sd**2)
-
-    def packed(self) -> Array:
-        return np.concatenate([self.proposal, [self.prior_sd**-2, len(self.rows)], self.rows.ravel()])
 
     def start(self) -> Array:
         return np.zeros(2)

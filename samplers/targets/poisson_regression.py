@@ -1,77 +1,19 @@
 """A Poisson regression on counts: a posterior that falls far more steeply on one side than on the other."""
 
 from functools import cached_property, lru_cache
-from math import exp
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Option, Real
-from sgmcmc_lab.samplers.requirements import DATA, MODE
 from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Fit
-from sgmcmc_lab.samplers.targets.plane import PROPOSAL, LogConcave, propose
+from sgmcmc_lab.samplers.targets.glm import LARGEST, POISSON, GeneralisedLinear
 from sgmcmc_lab.samplers.targets.tables import table
 
 MEASURES = ("weight", "waist", "pulse")
 """What is measured of each man, in the order of the file."""
 
-# The packed parameters: those of the proposal, 1/τ², how many data, and of each datum x_i and y_i.
-_RATE, _ITEMS, _FIRST = PROPOSAL, PROPOSAL + 1, PROPOSAL + 2
-_LARGEST = 700.0
-"""Of an exponent: e^709 is the largest double."""
 
-
-@jit.helper
-def _energy(x0, x1, params):
-    """U(θ)."""
-    total = (x0 * x0 + x1 * x1) * params[_RATE] / 2
-    for k in range(int(params[_ITEMS])):
-        log_mean = x0 + x1 * params[_FIRST + 2 * k]
-        total += exp(min(log_mean, _LARGEST)) - params[_FIRST + 2 * k + 1] * log_mean
-    return total
-
-
-@jit.helper
-def _add_slope(x0, x1, k, weight, params, out):
-    """Add the weight times the gradient of datum k's −log likelihood to ``out`` (2,)."""
-    x = params[_FIRST + 2 * k]
-    above = weight * (exp(min(x0 + x1 * x, _LARGEST)) - params[_FIRST + 2 * k + 1])
-    out[0] += above
-    out[1] += above * x
-
-
-@jit.potential
-def potential(theta, out, params):
-    for c in range(theta.shape[0]):
-        out[c] = _energy(theta[c, 0], theta[c, 1], params)
-
-
-@jit.gradient
-def gradient(theta, out, params):
-    for c in range(theta.shape[0]):
-        out[c, 0], out[c, 1] = theta[c, 0] * params[_RATE], theta[c, 1] * params[_RATE]
-        for k in range(int(params[_ITEMS])):
-            _add_slope(theta[c, 0], theta[c, 1], k, 1.0, params, out[c])
-
-
-@jit.batch
-def batch(theta, data, each, params):
-    for k in range(data.size):
-        each[k, 0], each[k, 1] = theta[0, 0] * params[_RATE], theta[0, 1] * params[_RATE]
-        _add_slope(theta[0, 0], theta[0, 1], data[k], params[_ITEMS], params, each[k])
-
-
-@jit.draw
-def draw(rng, out, params):
-    for c in range(out.shape[0]):
-        accepted = False
-        while not accepted:
-            out[c, 0], out[c, 1], bound = propose(rng, params)
-            accepted = rng.random() < exp(bound - _energy(out[c, 0], out[c, 1], params))
-
-
-class PoissonRegression(LogConcave):
+class PoissonRegression(GeneralisedLinear):
     """y_i ~ Poisson(e^{η_i}), η_i = θ₁ + θ₂x_i, with the prior θ ~ N(0, τ²I): U(θ) = Σ(e^{η_i} − y_iη_i) + ‖θ‖²/2τ².
 
     The data are 20 men of a fitness club (Linnerud): how many chin-ups each did, and one measurement of his body with
@@ -83,8 +25,7 @@ class PoissonRegression(LogConcave):
     title = "Poisson regression"
     tex = r"U(\theta) = \sum_{i=1}^{N}\bigl(e^{\eta_i} - y_i\,\eta_i\bigr) + \frac{\lVert\theta\rVert^2}{2\tau^2},\quad \eta_i = \theta_1 + \theta_2 x_i"
     source = "McCullagh & Nelder 1989, chapter 6; data of Linnerud, from scikit-learn"
-    provides = DATA | {MODE}
-    potential, gradient, batch, draw = potential, gradient, batch, draw
+    family = POISSON
     # U″ is Σy = 189 in the direction of θ₁, and ten of the 20 data make noise of V ≈ 1000.
     first_steps = FirstSteps(moving=0.02, batch=0.002, friction=20.0, other=2e-4)
 
@@ -110,9 +51,6 @@ class PoissonRegression(LogConcave):
     def names(self) -> tuple[str, str]:
         return "θ₁ intercept", f"θ₂ {self.measure}"
 
-    def data(self) -> NDArray[np.int64]:
-        return np.arange(len(self.rows))
-
     def fit(self) -> Fit:
         """The counts, and their mean e^{θ₁ + θ₂x}."""
         return Fit.of(
@@ -127,7 +65,7 @@ class PoissonRegression(LogConcave):
 
     def energies(self, theta: Array) -> Array:
         log_means = self._log_means(theta)
-        likelihood = np.exp(np.minimum(log_means, _LARGEST)) - self.rows[:, 1] * log_means
+        likelihood = np.exp(np.minimum(log_means, LARGEST)) - self.rows[:, 1] * log_means
         return np.asarray(likelihood.sum(axis=-1) + (theta**2).sum(axis=-1) / (2 * self.prior_sd**2))
 
     @property
@@ -136,15 +74,12 @@ class PoissonRegression(LogConcave):
         return np.column_stack([np.ones(len(self.rows)), self.rows[:, 0]])
 
     def slope(self, theta: Array) -> Array:
-        above = np.exp(np.minimum(self._log_means(theta), _LARGEST)) - self.rows[:, 1]
+        above = np.exp(np.minimum(self._log_means(theta), LARGEST)) - self.rows[:, 1]
         return np.asarray(self._design.T @ above + theta / self.prior_sd**2)
 
     def curvature(self, theta: Array) -> Array:
-        means = np.exp(np.minimum(self._log_means(theta), _LARGEST))
+        means = np.exp(np.minimum(self._log_means(theta), LARGEST))
         return np.asarray((self._design.T * means) @ self._design + np.eye(2) / self.prior_sd**2)
-
-    def packed(self) -> Array:
-        return np.concatenate([self.proposal, [self.prior_sd**-2, len(self.rows)], self.rows.ravel()])
 
     def start(self) -> Array:
         return np.array([2.0, 0.0])
