@@ -319,8 +319,8 @@ def _run_models(experiment: Experiment, out: Path, files: Sequence[str], form: F
     if own is not None:
         _say_taken(own)
     jit.prepare(needed(experiment))
-    with _stop_on_interrupt() as stop, _progress(cls.title) as told:
-        runs = run_models(experiment, own, _stoppable(stop, told))
+    with _stop_on_interrupt() as stop, _progress(cls.title) as report:
+        runs = run_models(experiment, own, _stoppable(stop, report))
     titles = [f"{number}. {ANY_SAMPLER[run.spec.sampler.key].title}" for number, run in enumerate(runs, 1)]
     with written(out) as part, part.open("w", newline="", encoding="utf-8") as file:
         write_curves(file, titles, runs)
@@ -393,13 +393,13 @@ def _check_output(out: Path, suffixes: Sequence[str]) -> None:
 
 
 def _draw(spec: RunSpec, stop: Callable[[], bool]) -> Trace:
-    with _progress(_name(spec)) as told:
-        return engine.run(spec, progress=_stoppable(stop, told))
+    with _progress(_name(spec)) as report:
+        return engine.run(spec, progress=_stoppable(stop, report))
 
 
-def _stoppable(stop: Callable[[], bool], told: Callable[[int, int], None]) -> Callable[[int, int], None]:
+def _stoppable(stop: Callable[[], bool], report: Callable[[int, int], None]) -> Callable[[int, int], None]:
     def progress(done: int, total: int) -> None:
-        told(done, total)
+        report(done, total)
         if stop():
             raise KeyboardInterrupt
 
@@ -432,15 +432,15 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, a line every ten seconds elsewhere; told(done, total)."""
+    """A bar on a terminal, a line every ten seconds elsewhere; report(done, total)."""
     if sys.stderr.isatty():
         with tqdm(desc=what, file=sys.stderr, unit_scale=True, leave=False) as bar:
 
-            def told(done: int, total: int) -> None:
+            def report(done: int, total: int) -> None:
                 bar.total = total
                 bar.update(done - bar.n)
 
-            yield told
+            yield report
         return
     last = time.monotonic()
 

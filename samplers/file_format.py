@@ -212,10 +212,10 @@ class Sheet:
         self.n_lines = count_lines(name, text)
         self.n_comments = 0
         first, commented, self.line = "", list[str](), 1
-        told = _SEP.match(text)
-        if told is not None:
-            text, self.line = text[told.end() :], 1
-            first = told[1] if told[1] in SEPARATORS else ""
+        declared = _SEP.match(text)
+        if declared is not None:
+            text, self.line = text[declared.end() :], 1
+            first = declared[1] if declared[1] in SEPARATORS else ""
         elif comments:
             block = _COMMENTS.match(text)
             if block is not None and text[block.end() :].strip():
@@ -339,12 +339,13 @@ class Sheet:
         value = to_number(text, mark)
         if value is not None and abs(value) <= largest:
             return value
-        place, allowed = f"{self.name}, line {line}", f"allowed is a number between −{largest:,.0f} and {largest:,.0f}"
+        location = f"{self.name}, line {line}"
+        allowed = f"allowed is a number between −{largest:,.0f} and {largest:,.0f}"
         if not text.strip():
-            raise FileError(place, f"has nothing in {column}", f"{allowed}; leave out rows that lack one")
+            raise FileError(location, f"has nothing in {column}", f"{allowed}; leave out rows that lack one")
         if value is None:
             allowed += f", with a {'point' if mark == POINT else 'comma'} for decimals; leave out columns of words"
-        raise FileError(place, f"has {quoted(text)} in {column}", allowed)
+        raise FileError(location, f"has {quoted(text)} in {column}", allowed)
 
     def taken(self, n_rows: int, roles: Sequence[tuple[str, str, int | None]] = (), *more: str) -> Taken:
         """The format that was read from the file. ``roles`` are fields of the format, what they are called, and their

@@ -96,8 +96,8 @@ def bin_values(scales, values, bits, n, bins):
     for c in range(values.shape[0]):
         for t in range(n):
             x = bits[c, t] * _BITS if scales[0] > 0 else values[c, t]
-            place = (x - low) * per_unit
-            bins[0 if place < 0 else N_BINS + 1 if place >= N_BINS else int(place) + 1] += 1
+            position = (x - low) * per_unit
+            bins[0 if position < 0 else N_BINS + 1 if position >= N_BINS else int(position) + 1] += 1
 
 
 @jit.helper

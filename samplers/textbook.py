@@ -84,7 +84,7 @@ def root(matrix):
     return out
 
 
-def kicks(rng, run, x, data, heat, step_size):
+def gradient_and_noise(rng, run, x, data, heat, step_size):
     """∇Ũ and N(0, heat − ε²B̂) of every chain, both (chains, dim) and not projected."""
     dim = x.shape[1]
     one_by_one = of_each_chain(rng, run, x, data)
@@ -121,8 +121,8 @@ def inject(run, c, x, noise):
         x += noise
 
 
-def kick(run, c, x, step_size, theta, gradient, noise, tangent=None):
-    """x ← x + (−ε∇Ũ(θ) + noise) of one chain, in the order of the kernels that make a kick first; then its tangent."""
+def add_increment(run, c, x, step_size, theta, gradient, noise, tangent=None):
+    """x ← x + (−ε∇Ũ(θ) + noise) of one chain, in the order of the kernels; then its tangent."""
     start, theta = x.copy(), theta.copy()
     for name, g in of_gradient(run, c, theta, gradient):
         with run.part(name, c, gradient=g):
@@ -231,13 +231,13 @@ def aboba(self, rng, run, theta, r, data):
                     r[c, d] += ((r[c, :d] ** 2).sum() / m - 1) * eps / 2
 
     half()
-    gradient, noise = kicks(rng, run, theta, data, 2 * friction * eps, eps)
+    gradient, noise = gradient_and_noise(rng, run, theta, data, 2 * friction * eps, eps)
     for c in range(len(theta)):
         x, v, tangent = theta[c], r[c, :d], run.manifold.textbook_tangent
         damping = exponential(-(r[c, d] if self.thermostat else friction) * eps / 2)
         with run.part("friction, first half", c):
             v *= damping
-        kick(run, c, v, eps, x, gradient[c], noise[c], tangent)
+        add_increment(run, c, v, eps, x, gradient[c], noise[c], tangent)
         with run.part("friction, second half", c):
             v[:] = tangent(x, damping * v)
     half()
@@ -247,7 +247,7 @@ def geodesic_euler(self, rng, run, theta, r, data):
     """Everything from the state before the step; the old kick is projected where it was made, and where it arrives."""
     eps, friction, d, m = self.step_size, self.friction, theta.shape[1], run.manifold.dim
     tangent = run.manifold.textbook_tangent
-    gradient, noise = kicks(rng, run, theta, data, 2 * friction * eps, eps)
+    gradient, noise = gradient_and_noise(rng, run, theta, data, 2 * friction * eps, eps)
     for c in range(len(theta)):
         v, before, square = r[c, :d], theta[c].copy(), (r[c, :d] ** 2).sum()
         xi = r[c, d] if self.thermostat else friction

@@ -393,8 +393,8 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
     waiting = [f for f in dict.fromkeys(functions) if f not in _READY]
     if not waiting and progress is None:
         return
-    told = progress is None and sys.stderr.isatty()
-    cold = [f for f in waiting if not _is_kept(f)] if told else []
+    shown = progress is None and sys.stderr.isatty()
+    cold = [f for f in waiting if not _is_kept(f)] if shown else []
     for done, function in enumerate(waiting):
         what, signature, file = _COMPILED[function]
         if progress is not None:

@@ -231,14 +231,14 @@ def call(typing: Any, address: Any, arrays: Any, begin: Any, chains: Any) -> Any
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place, given, first, n = args
+        address, given, first, n = args
         pointers = [
             context.make_array(kind)(context, builder, builder.extract_value(given, i)).data
             for i, kind in enumerate(signature.args[1])
         ]
         pointers[-1] = builder.gep(pointers[-1], [first])
         kind = ir.FunctionType(ir.VoidType(), [*(pointer.type for pointer in pointers), n.type])
-        builder.call(builder.inttoptr(place, kind.as_pointer()), [*pointers, n])
+        builder.call(builder.inttoptr(address, kind.as_pointer()), [*pointers, n])
         return context.get_dummy_value()
 
     return types.void(types.int64, arrays, types.int64, types.int64), generate

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_kicks, kicks, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_increments, increments, workspace
 from sgmcmc_lab.samplers.parameters import Count, Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
 from sgmcmc_lab.samplers.targets.base import Target
@@ -19,7 +19,7 @@ def advance(rng, state, model, source, params, out, n, info):
     largest, period = params[0], params[1]
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     noise_scale = sqrt(source.variance)
     # Behind what would be a momentum is the number of the step in its cycle, the same in every chain.
     place = state.momentum[0, dim] % period
@@ -30,14 +30,14 @@ def advance(rng, state, model, source, params, out, n, info):
             scale = sqrt(max(injected, 0.0))
             if injected < 0:
                 info.counts[jit.CLIPPED] += n_chains
-            kicks(rng, model.gradient, theta, model.params, grad, noise_scale, step_size, scale, kick)
+            increments(rng, model.gradient, theta, model.params, grad, noise_scale, step_size, scale, increment)
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(
-                rng, state, model, source, step_size, 2 * step_size, grad, work, kick
+            info.counts[jit.CLIPPED] += batch_increments(
+                rng, state, model, source, step_size, 2 * step_size, grad, work, increment
             )
         for c in range(n_chains):
             for i in range(dim):
-                theta[c, i] += kick[c, i]
+                theta[c, i] += increment[c, i]
                 out[t, c, i] = theta[c, i]
         place = place + 1 if place + 1 < period else 0.0
     for c in range(n_chains):
@@ -105,8 +105,8 @@ class CyclicalSGLD(Sampler):
     def textbook_step(self, rng, run, theta, r, data):
         place = r[0, -1] % self.period
         eps = self.step_size / 2 * (1 + cos(pi * place / self.period))
-        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * eps, eps)
+        gradient, noise = textbook.gradient_and_noise(rng, run, theta, data, 2 * eps, eps)
         for c in range(len(theta)):
-            textbook.kick(run, c, theta[c], eps, theta[c], gradient[c], noise[c])
+            textbook.add_increment(run, c, theta[c], eps, theta[c], gradient[c], noise[c])
         with run.part("cycle", step_size=eps):
             r[:, -1] = (place + 1) % self.period

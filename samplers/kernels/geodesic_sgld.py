@@ -5,7 +5,7 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_increments, increments, scales, workspace
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
 from sgmcmc_lab.samplers.targets.base import MANIFOLD
@@ -18,17 +18,17 @@ def advance(rng, state, model, source, params, out, n, info):
     gradient, target_params = model.gradient, model.params
     x, grad = state.position, info.gradient
     n_chains, dim = x.shape
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     scale, noise_scale, clipped = scales(source, step_size, 2 * step_size)
     for t in range(n):
         if source.batch_size == 0:
-            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+            increments(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, increment)
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(
-                rng, state, model, source, step_size, 2 * step_size, grad, work, kick
+            info.counts[jit.CLIPPED] += batch_increments(
+                rng, state, model, source, step_size, 2 * step_size, grad, work, increment
             )
-        project(x, kick, shape)
-        flow(x, kick, 1.0, shape)
+        project(x, increment, shape)
+        flow(x, increment, 1.0, shape)
         for c in range(n_chains):
             for i in range(dim):
                 out[t, c, i] = x[c, i]
@@ -77,12 +77,12 @@ class GeodesicSGLD(Sampler):
 
     def textbook_step(self, rng, run, theta, r, data):
         eps, tangent = self.step_size, run.manifold.textbook_tangent
-        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * eps, eps)
+        gradient, noise = textbook.gradient_and_noise(rng, run, theta, data, 2 * eps, eps)
         for c, x in enumerate(theta):
             # The terms are vectors of the tangent space at x; only the geodesic moves the chain.
             ends = [x, *(x - eps * tangent(x, g) for _, g in textbook.of_gradient(run, c, x, gradient[c]))]
-            kick = tangent(x, noise[c] - eps * gradient[c])
+            increment = tangent(x, noise[c] - eps * gradient[c])
             names = [name for name, _ in textbook.of_gradient(run, c, x, gradient[c])]
-            for name, *path in zip([*names, "injected noise"], ends, [*ends[1:], x + kick], strict=True):
+            for name, *path in zip([*names, "injected noise"], ends, [*ends[1:], x + increment], strict=True):
                 run.aside(name, c, path)
-            textbook.geodesic(run, c, theta, kick, 1.0)
+            textbook.geodesic(run, c, theta, increment, 1.0)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, batch_increments, increments, scales, workspace
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
 from sgmcmc_lab.samplers.targets.base import Target
@@ -28,20 +28,22 @@ def advance(rng, state, model, source, params, out, n, info):
     step_size, friction = params[0], params[1]
     theta, r, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     heat = 2 * friction * step_size
     scale, noise_scale, clipped = scales(source, step_size, heat)
     square = xi = 0.0
     for t in range(n):
         _drift(theta, r, step_size / 2)
         if source.batch_size == 0:
-            kicks(rng, model.gradient, theta, model.params, grad, noise_scale, step_size, scale, kick)
+            increments(rng, model.gradient, theta, model.params, grad, noise_scale, step_size, scale, increment)
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)
+            info.counts[jit.CLIPPED] += batch_increments(
+                rng, state, model, source, step_size, heat, grad, work, increment
+            )
         for c in range(n_chains):
             for i in range(dim):
                 damping = exp(-r[c, dim + i] * step_size / 2)
-                r[c, i] = damping * (damping * r[c, i] + kick[c, i])
+                r[c, i] = damping * (damping * r[c, i] + increment[c, i])
         _drift(theta, r, step_size / 2)
         for c in range(n_chains):
             for i in range(dim):
@@ -63,7 +65,7 @@ class MSGNHT(Moving):
     B; A (Chen et al. 2015). ξ starts at C.
     Invariant distribution: e^{−U} as ε → 0, with a bias O(ε²). Noise of the gradient whose variance V_i differs from
     coordinate to coordinate only moves the means of ξ, to C + V_iε/2, where a single thermostat has one mean for all.
-    What is correlated between coordinates none of them takes up.
+    No ξ absorbs a correlation between coordinates.
     Shapes: θ (chains, d), momentum (chains, 2d) with ξ behind r.
     """
 
@@ -129,12 +131,12 @@ class MSGNHT(Moving):
                 r[:, dim:] += eps / 2 * (r[:, :dim] ** 2 - 1)
 
         half()
-        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.friction * eps, eps)
+        gradient, noise = textbook.gradient_and_noise(rng, run, theta, data, 2 * self.friction * eps, eps)
         for c in range(len(theta)):
             damping = [textbook.exponential(-xi * eps / 2) for xi in r[c, dim:]]
             with run.part("friction, first half", c):
                 r[c, :dim] *= damping
-            textbook.kick(run, c, r[c, :dim], eps, theta[c], gradient[c], noise[c])
+            textbook.add_increment(run, c, r[c, :dim], eps, theta[c], gradient[c], noise[c])
             with run.part("friction, second half", c):
                 r[c, :dim] *= damping
         half()

@@ -1,7 +1,8 @@
-"""What samplers share: the noisy gradient, the kick that makes room for its noise, and the first velocity.
+"""Parts of several samplers: noisy gradients, the increment of a step with its noise, and the first velocity.
 
-The steps themselves are in the samplers' files. Those that follow geodesics are made of the flow, the projection, and
-the kick below, so that they run on every manifold; on ℝᵈ the flow is a straight line and the projection nothing.
+The steps themselves are in the samplers' files. Those along geodesics consist of the flow, the projection and the
+increment below, so that they run on every manifold; on ℝᵈ the flow is a straight line, and the projection is the
+identity.
 """
 
 from math import inf, sqrt
@@ -62,7 +63,7 @@ def root_of_rest(each, heat, step_size, left, factor):
 
 @jit.helper
 def workspace(source, dim):
-    """What :func:`batch_kicks` needs: a batch's gradients, a factor, normals."""
+    """The arrays of :func:`batch_increments`: a batch's gradients, a factor, normals."""
     return np.empty((source.batch_size, dim)), np.zeros((dim, dim)), np.empty(dim)
 
 
@@ -70,7 +71,7 @@ def workspace(source, dim):
 def scales(source, step_size, heat):
     """The standard deviations of what is injected and of the gradient's noise, and whether the first was clipped.
 
-    For minibatches :func:`batch_kicks` decides on that at every step.
+    With minibatches :func:`batch_increments` decides on that at every step.
     """
     rest = heat - step_size * step_size * source.correction
     return sqrt(max(rest, 0.0)), sqrt(source.variance), source.batch_size == 0 and rest < 0
@@ -85,14 +86,14 @@ def add_noise(rng, grad, noise_scale):
 
 
 @jit.inlined
-def kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick):
-    """Write −ε∇Ũ + N(0, heat − ε²V), not yet projected, to ``kick`` (chains, dim); the gradient's noise is Gaussian."""
+def increments(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, increment):
+    """Write −ε∇Ũ + N(0, heat − ε²V), not yet projected, to ``increment`` (chains, dim); the noise is Gaussian."""
     gradient(x, grad, target_params)
     if noise_scale > 0:
         add_noise(rng, grad, noise_scale)
     for c in range(x.shape[0]):
         for i in range(x.shape[1]):
-            kick[c, i] = -step_size * grad[c, i] + scale * rng.standard_normal()
+            increment[c, i] = -step_size * grad[c, i] + scale * rng.standard_normal()
 
 
 @jit.helper
@@ -104,8 +105,8 @@ def batch_gradients(rng, state, model, source, each, grad):
 
 
 @jit.helper
-def batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick):
-    """:func:`kicks` with a gradient from a minibatch, a fresh one for each chain; returns how many were clipped.
+def batch_increments(rng, state, model, source, step_size, heat, grad, work, increment):
+    """:func:`increments` with a gradient from a fresh minibatch for each chain; returns the number of clipped ones.
 
     V is the correction: 0, or known, or, where it is estimated, the empirical Fisher information Cov(g_k)/S of the
     projected gradients g_k of the data. A helper of its own, not inlined: so the loop without minibatches is compiled
@@ -130,9 +131,9 @@ def batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick):
         for i in range(dim):
             normals[i] = rng.standard_normal()
         for i in range(dim):
-            kick[c, i] = -step_size * grad[c, i]
+            increment[c, i] = -step_size * grad[c, i]
             for j in range(i + 1):
-                kick[c, i] += factor[i, j] * normals[j]
+                increment[c, i] += factor[i, j] * normals[j]
     return clipped
 
 

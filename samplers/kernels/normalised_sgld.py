@@ -7,7 +7,7 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_increments, increments, scales, workspace
 from sgmcmc_lab.samplers.manifolds import Sphere, Spheres
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
@@ -39,19 +39,19 @@ def advance(rng, state, model, source, params, out, n, info):
     x, grad = state.position, info.gradient
     n_chains, dim = x.shape
     size = model.shape[1]
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     scale, noise_scale, clipped = scales(source, step_size, 2 * step_size)
     for t in range(n):
         if source.batch_size == 0:
-            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+            increments(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, increment)
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(
-                rng, state, model, source, step_size, 2 * step_size, grad, work, kick
+            info.counts[jit.CLIPPED] += batch_increments(
+                rng, state, model, source, step_size, 2 * step_size, grad, work, increment
             )
         for c in range(n_chains):
             for first in range(0, dim, size):
                 for i in range(first, first + size):
-                    x[c, i] += kick[c, i]
+                    x[c, i] += increment[c, i]
                 normalise(x, c, first, size)
                 for i in range(first, first + size):
                     out[t, c, i] = x[c, i]
@@ -98,9 +98,9 @@ class NormalisedSGLD(Sampler):
     }
 
     def textbook_step(self, rng, run, theta, r, data):
-        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.step_size, self.step_size)
+        gradient, noise = textbook.gradient_and_noise(rng, run, theta, data, 2 * self.step_size, self.step_size)
         for c, x in enumerate(theta):
-            textbook.kick(run, c, x, self.step_size, x, gradient[c], noise[c])
+            textbook.add_increment(run, c, x, self.step_size, x, gradient[c], noise[c])
             with run.part("normalise", c):
                 each = x.reshape(-1, run.shape[1])
                 # Over the largest first: the squares may overflow where the numbers do not.

@@ -80,7 +80,7 @@ class Arrays(NamedTuple):
     grad: Any
     side: Any
     """The inputs V, U and ∇U of each chain."""
-    kicks: Any
+    injected: Any
     """The noise of each chain, or its normals."""
     shared: Any
     factor: Any
@@ -194,8 +194,8 @@ def _share(factor, shared):
 
 
 @jit.helper
-def _take_batches(rng, state, model, source, each, grad, side, kicks):
-    """What a step needs of fresh minibatches, one a chain, and the normals of its noise.
+def _take_batches(rng, state, model, source, each, grad, side, injected):
+    """Draw a minibatch for each chain and the normals of the step's noise.
 
     They are drawn chain by chain, as the fast kernels do. A row of ``side`` gets the lower
     triangle of V: the correction on its diagonal, or, where it is estimated, the empirical Fisher information
@@ -214,20 +214,20 @@ def _take_batches(rng, state, model, source, each, grad, side, kicks):
                         total += (each[k, i] - grad[c, i]) * (each[k, j] - grad[c, j])
                 side[c, at] = left * total / (size * max(size - 1, 1)) + (source.correction if i == j else 0.0)
                 at += 1
-        for k in range(kicks.shape[1]):
-            kicks[c, k] = rng.standard_normal()
+        for k in range(injected.shape[1]):
+            injected[c, k] = rng.standard_normal()
 
 
 @jit.helper
-def _shape_noise(kicks, made, step_size, factor):
+def _shape_noise(injected, made, step_size, factor):
     """Make each chain's normals noise of the covariance ε(2D − εB̂); how many were clipped."""
     clipped = 0
     for c in range(made.shape[0]):
         clipped += _factorise(made[c], step_size, factor)
         for k in range(factor.shape[0] - 1, -1, -1):
-            kicks[c, k] *= factor[k, k]
+            injected[c, k] *= factor[k, k]
             for j in range(k):
-                kicks[c, k] += factor[k, j] * kicks[c, j]
+                injected[c, k] += factor[k, j] * injected[c, j]
     return clipped
 
 
@@ -294,7 +294,7 @@ def _native_steps(rng, model, source, params, head, arrays, draws, n):
     """Steps with a native code for all that follows the gradient; how many were clipped."""
     # A loop with little in it: then the processor is at the next step's normals while it waits for this gradient.
     params, arrays, draws = borrowed((params, arrays, draws))
-    theta, grad, normals = arrays.theta, arrays.grad, arrays.kicks.reshape(-1)
+    theta, grad, normals = arrays.theta, arrays.grad, arrays.injected.reshape(-1)
     gradient, target_params, noise_scale = model.gradient, borrowed(model.params), sqrt(source.variance)
     clipped = n * theta.shape[0] * _fix_noise(params, head, arrays, 0)
     _share(arrays.factor, arrays.shared)
@@ -307,7 +307,7 @@ def _native_steps(rng, model, source, params, head, arrays, draws, n):
         for k in range(normals.size):
             normals[k] = rng.standard_normal()
         code = head.again_code if head.n_first > 0 and t + 1 < n else head.step_code
-        call(code, (arrays.shared, theta, arrays.other, grad, arrays.kicks, draws), t * theta.size, theta.shape[0])
+        call(code, (arrays.shared, theta, arrays.other, grad, arrays.injected, draws), t * theta.size, theta.shape[0])
     if head.unbalanced and source.correction > 0:
         clipped += n * theta.shape[0]
     return clipped
@@ -317,11 +317,11 @@ def _native_steps(rng, model, source, params, head, arrays, draws, n):
 def _steps(rng, state, model, source, params, head, arrays, draws, n):
     """Steps program by program; how many were clipped."""
     params, arrays, draws = borrowed((params, arrays, draws))
-    theta, other, grad, side, kicks = arrays.theta, arrays.other, arrays.grad, arrays.side, arrays.kicks
+    theta, other, grad, side, injected = arrays.theta, arrays.other, arrays.grad, arrays.side, arrays.injected
     shared, factor, made = arrays.shared, arrays.factor, arrays.made
     (n_chains, dim), n_state = theta.shape, theta.shape[1] + other.shape[1]
     rest_program, batch_program = params[head.rest_program :], params[head.batch_program :]
-    work, noisy, normals = params[head.work :], params.view(np.int64)[len(_SLOT) :], kicks.reshape(-1)
+    work, noisy, normals = params[head.work :], params.view(np.int64)[len(_SLOT) :], injected.reshape(-1)
     batches, estimated = source.batch_size > 0, source.sample_size > 1
     inputs = side.shape[1] if batches or head.of_energy else 0
     noise_scale, target_params = sqrt(source.variance), borrowed(model.params)
@@ -334,7 +334,7 @@ def _steps(rng, state, model, source, params, head, arrays, draws, n):
         if head.of_energy:
             _measure(model, theta, arrays.heights, arrays.exact, side)
         if batches:
-            _take_batches(rng, state, model, source, arrays.each, grad, side, kicks)
+            _take_batches(rng, state, model, source, arrays.each, grad, side, injected)
         else:
             model.gradient(theta, grad, target_params)
             if noise_scale > 0:
@@ -345,7 +345,7 @@ def _steps(rng, state, model, source, params, head, arrays, draws, n):
             clipped += n_chains
         if batches:
             _run(head.batch_code, batch_program, work, arrays, inputs)
-            clipped += _shape_noise(kicks, made, head.step_size, factor)
+            clipped += _shape_noise(injected, made, head.step_size, factor)
         else:
             if head.fixed and (t == 0 or estimated):
                 bad = _fix_noise(params, head, arrays, inputs)
@@ -356,14 +356,14 @@ def _steps(rng, state, model, source, params, head, arrays, draws, n):
             # The noise first: the next gradient waits for what the drift adds.
             if batches:
                 for k in range(head.n_noisy):
-                    _add(theta, other, c, noisy[k], kicks[c, k])
+                    _add(theta, other, c, noisy[k], injected[c, k])
             else:
                 if not head.fixed:
                     bad = _factorise(made[c, n_state - head.n_first :], head.step_size, factor)
                 clipped += bad
                 for k in range(head.n_noisy):
                     for j in range(k + 1):
-                        _add(theta, other, c, noisy[k], factor[k, j] * kicks[c, j])
+                        _add(theta, other, c, noisy[k], factor[k, j] * injected[c, j])
             for k in range(head.n_first, n_state):
                 _add(theta, other, c, k, head.step_size * made[c, k - head.n_first])
             for i in range(dim):
@@ -460,7 +460,7 @@ class RecipeSampler(Sampler):
         default=THETA,
         objects=list(KINDS),
         label="State z",
-        doc="What moves: θ alone, θ with a momentum r, or θ with a momentum and a thermostat ξ.",
+        doc="The variables of the sampler: θ alone, θ with a momentum r, or θ with a momentum and a thermostat ξ.",
     )
     diffusion_entries = Formulas(
         (),
@@ -640,7 +640,7 @@ _REFUSALS: ByTarget[Recipe, SpecError | None] = ByTarget()
 
 
 def _refusal(recipe: Recipe, target: Target) -> SpecError | None:
-    """Where D is not positive semidefinite on the part of the space that is shown."""
+    """The error of a D that is not positive semidefinite on the part of the space that is shown; None without one."""
     n, ranges = len(recipe.layout.names), shown(recipe, target)
     entries = [entry for row in recipe.D for entry in row]
     names = set[str]().union(*(entry.names for entry in entries))
@@ -789,7 +789,7 @@ def _loops(made: Programs, layout: Layout, reflect: bool, batches: bool, steady:
         return loop
 
     def step(title: str, again: bool) -> Loop:
-        loop = Loop(title, {**z_of, "kicks": len(noisy), "out": dim}, shared)
+        loop = Loop(title, {**z_of, "injected": len(noisy), "out": dim}, shared)
         z = [given(loop, i) for i in range(n)]
 
         def move(program: Array, begin: int) -> None:
@@ -800,7 +800,7 @@ def _loops(made: Programs, layout: Layout, reflect: bool, batches: bool, steady:
         pushed = [*z]
         for k, j in triangle:
             factor = loop.load("shared", _FACTOR + k * (k + 1) // 2 + j)
-            by = loop.binary(Op.MUL, factor, loop.load("kicks", j))
+            by = loop.binary(Op.MUL, factor, loop.load("injected", j))
             pushed[noisy[k]] = loop.binary(Op.ADD, pushed[noisy[k]], by)
         z[:first] = pushed[:first]
         move(made.rest, first)

@@ -6,7 +6,7 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, batch_increments, increments, scales, workspace
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
 from sgmcmc_lab.samplers.targets.base import LINE, MANIFOLD
@@ -19,19 +19,21 @@ def advance(rng, state, model, source, params, out, n, info):
     gradient, target_params = model.gradient, model.params
     x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     damping, heat = exp(-friction * step_size / 2), 2 * friction * step_size
     scale, noise_scale, clipped = scales(source, step_size, heat)
     square = 0.0
     for t in range(n):
         flow(x, v, step_size / 2, shape)
         if source.batch_size == 0:
-            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+            increments(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, increment)
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)
+            info.counts[jit.CLIPPED] += batch_increments(
+                rng, state, model, source, step_size, heat, grad, work, increment
+            )
         for c in range(n_chains):
             for i in range(dim):
-                v[c, i] = damping * (damping * v[c, i] + kick[c, i])
+                v[c, i] = damping * (damping * v[c, i] + increment[c, i])
         project(x, v, shape)
         flow(x, v, step_size / 2, shape)
         for c in range(n_chains):

@@ -4,7 +4,7 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels.noisy_gradient import MovingByEuler, batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import MovingByEuler, batch_increments, increments, scales, workspace
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
 from sgmcmc_lab.samplers.targets.base import MANIFOLD
@@ -17,21 +17,23 @@ def advance(rng, state, model, source, params, out, n, info):
     gradient, target_params = model.gradient, model.params
     x, v, grad = state.position, state.momentum, info.gradient
     n_chains, dim = x.shape
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     damping, heat = 1 - friction * step_size, 2 * friction * step_size
     scale, noise_scale, clipped = scales(source, step_size, heat)
     square = 0.0
     for t in range(n):
         if source.batch_size == 0:
-            kicks(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, kick)
+            increments(rng, gradient, x, target_params, grad, noise_scale, step_size, scale, increment)
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)
+            info.counts[jit.CLIPPED] += batch_increments(
+                rng, state, model, source, step_size, heat, grad, work, increment
+            )
         # Across the sphere the old gradient would be a part of the new one, and the step half implicit.
-        project(x, kick, shape)
+        project(x, increment, shape)
         flow(x, v, step_size, shape)
         for c in range(n_chains):
             for i in range(dim):
-                v[c, i] = damping * v[c, i] + kick[c, i]
+                v[c, i] = damping * v[c, i] + increment[c, i]
                 out[t, c, i] = x[c, i]
         project(x, v, shape)
         for c in range(n_chains):

@@ -7,14 +7,14 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
-from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_kicks, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_increments, workspace
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
 
 
 @jit.helper
 def sghmc_kick(r, grad, damping, step_size, scale, normal):
-    """What friction, gradient and noise make of one momentum; the damping is 1 − εC."""
+    """One momentum after friction, gradient and noise; the damping is 1 − εC."""
     return damping * r - step_size * grad + scale * normal
 
 
@@ -24,7 +24,7 @@ def advance(rng, state, model, source, params, out, n, info):
     gradient, target_params = model.gradient, model.params
     theta, r, grad = state.position, state.momentum, info.gradient
     n_chains, dim = theta.shape
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     damping, heat = 1 - step_size * friction, 2 * friction * step_size
     injected = step_size * (2 * friction - step_size * source.correction)
     scale, noise_scale = sqrt(max(injected, 0.0)), sqrt(source.variance)
@@ -42,10 +42,12 @@ def advance(rng, state, model, source, params, out, n, info):
                     r[c, i] = sghmc_kick(r[c, i], grad[c, i], damping, step_size, scale, rng.standard_normal())
                     out[t, c, i] = theta[c, i]
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)
+            info.counts[jit.CLIPPED] += batch_increments(
+                rng, state, model, source, step_size, heat, grad, work, increment
+            )
             for c in range(n_chains):
                 for i in range(dim):
-                    r[c, i] = damping * r[c, i] + kick[c, i]
+                    r[c, i] = damping * r[c, i] + increment[c, i]
                     out[t, c, i] = theta[c, i]
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
@@ -109,7 +111,7 @@ class SGHMC(Sampler):
         eps, damping = self.step_size, 1 - self.step_size * self.friction
         with run.part("drift"):
             theta += eps * r
-        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.friction * eps, eps)
+        gradient, noise = textbook.gradient_and_noise(rng, run, theta, data, 2 * self.friction * eps, eps)
         with run.part("friction"):
             r *= damping
         for c in range(len(theta)):

@@ -7,7 +7,7 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_kicks, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_increments, workspace
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
 
@@ -26,7 +26,7 @@ def advance(rng, state, model, source, params, out, n, info):
     n_chains, dim = theta.shape
     # The coordinates of all chains in a row: one loop, not one in another.
     x, slope, drawn = theta.reshape(-1), grad.reshape(-1), out.reshape(out.shape[0], -1)
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     injected = step_size * (2 - step_size * source.correction)
     scale, noise_scale = sqrt(max(injected, 0.0)), sqrt(source.variance)
     clipped = source.batch_size == 0 and injected < 0
@@ -41,12 +41,12 @@ def advance(rng, state, model, source, params, out, n, info):
                 x[j] = sgld_step(x[j], slope[j], step_size, scale, normal)
                 drawn[t, j] = x[j]
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(
-                rng, state, model, source, step_size, 2 * step_size, grad, work, kick
+            info.counts[jit.CLIPPED] += batch_increments(
+                rng, state, model, source, step_size, 2 * step_size, grad, work, increment
             )
             for c in range(n_chains):
                 for i in range(dim):
-                    theta[c, i] += kick[c, i]
+                    theta[c, i] += increment[c, i]
                     out[t, c, i] = theta[c, i]
     if clipped:
         info.counts[jit.CLIPPED] += n * n_chains
@@ -91,7 +91,7 @@ class SGLD(Sampler):
     }
 
     def textbook_step(self, rng, run, theta, r, data):
-        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.step_size, self.step_size)
+        gradient, noise = textbook.gradient_and_noise(rng, run, theta, data, 2 * self.step_size, self.step_size)
         for c in range(len(theta)):
             textbook.descend(run, c, theta[c], self.step_size, theta[c], gradient[c])
             textbook.inject(run, c, theta[c], noise[c])

@@ -5,7 +5,7 @@ import numpy as np
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_increments, increments, scales, workspace
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import STOCHASTIC
 
@@ -15,17 +15,19 @@ def advance(rng, state, model, source, params, out, n, info):
     step_size = params[0]
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     heat = 2 * step_size
     scale, noise_scale, _ = scales(source, step_size, heat)
     for t in range(n):
         if source.batch_size == 0:
-            kicks(rng, model.gradient, theta, model.params, grad, noise_scale, step_size, scale, kick)
+            increments(rng, model.gradient, theta, model.params, grad, noise_scale, step_size, scale, increment)
         else:
-            info.counts[jit.CLIPPED] += batch_kicks(rng, state, model, source, step_size, heat, grad, work, kick)
+            info.counts[jit.CLIPPED] += batch_increments(
+                rng, state, model, source, step_size, heat, grad, work, increment
+            )
         for c in range(n_chains):
             for i in range(dim):
-                theta[c, i] += kick[c, i]
+                theta[c, i] += increment[c, i]
                 out[t, c, i] = theta[c, i]
 
 
@@ -56,6 +58,6 @@ class Unadjusted(Sampler):
     }
 
     def textbook_step(self, rng, run, theta, r, data):
-        gradient, noise = textbook.kicks(rng, run, theta, data, 2 * self.step_size, self.step_size)
+        gradient, noise = textbook.gradient_and_noise(rng, run, theta, data, 2 * self.step_size, self.step_size)
         for c in range(len(theta)):
-            textbook.kick(run, c, theta[c], self.step_size, theta[c], gradient[c], noise[c])
+            textbook.add_increment(run, c, theta[c], self.step_size, theta[c], gradient[c], noise[c])
