@@ -118,7 +118,7 @@ def stumbles(paths):
     ]
 
 
-LEFT = {"app": 0, "lessons": 0, "samplers": 33, "tests": 0}
+LEFT = {"app": 0, "lessons": 0, "samplers": 0, "tests": 0}
 """Sentences of these kinds in each package that are still to be rewritten. The numbers may only fall."""
 
 

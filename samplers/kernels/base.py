@@ -1,4 +1,4 @@
-"""What every sampler declares.
+"""The declarations of a sampler.
 
 A sampler is a recipe (D, Q) × an integrator × a gradient. Each file has the same order: the compiled
 ``advance``, which reads like the textbook's algorithm, and the declaration: equations, source,
@@ -55,7 +55,7 @@ class Sampler(param.Parameterized):
     geometries: ClassVar[tuple[type[Manifold], ...]] = (Manifold,)
     """The manifolds it can move on: all, where it only follows geodesics."""
     accepts: ClassVar[frozenset[str]] = frozenset({FULL})
-    """What estimators of the gradient may need, for it to make room for."""
+    """The requirements of the gradient estimators that it can be combined with."""
     most_coordinates: ClassVar[int | None] = None
     """The most that θ may have; None for any number."""
     process: ClassVar[str | None] = None
@@ -83,7 +83,7 @@ class Sampler(param.Parameterized):
     kernels then need no mark of whether a step is the first, and a chain has the right distribution of momenta from its
     first step on."""
 
-    # What its tests need: every sampler declares it at the end of its class, and a test names what is missing.
+    # The tests' declarations: every sampler has them at the end of its class, and a test names the missing ones.
     bias_order: ClassVar[int | None]
     """The power of ε of the bias that the chain's distribution has; None where it has none, whatever the step. Not
     needed where chains are interacting, for then they have no distribution by themselves."""
@@ -209,7 +209,7 @@ class Sampler(param.Parameterized):
         return self.gradients_per_step
 
     def data_beside(self, target: Target) -> int:
-        """How many data a step looks at beside those of its gradients, for the axis of data."""
+        """The data points that a step reads besides those of its gradients, for the axis of data."""
         return 0
 
     @property

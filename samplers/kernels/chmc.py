@@ -87,7 +87,7 @@ class CHMC(GMC):
     Dynamics: as in GMC, but the sphere is the constraint ‖x‖² = 1 of motion in ℝᵈ. Integrator: RATTLE, L times
     v ← Λ(x)(v − (ε/2)∇U), then v ← v − λx, x ← x + εv with the multiplier λ that puts x back on the sphere, then
     v ← Λ(x)(v − (ε/2)∇U). Elsewhere λ takes an iteration in each step; here it is (1 − √(1 − ε²‖v‖²))/ε. A step turns
-    by the angle arcsin(ε‖v‖), GMC's by ε‖v‖ itself. Where ε‖v‖ ≥ 1 there is no λ: v is turned around instead, and the
+    by the angle arcsin(ε‖v‖), GMC's by ε‖v‖ itself. For ε‖v‖ ≥ 1 no λ exists: v is turned around instead, and the
     trajectory goes back; such trajectories are counted. Both maps preserve volume and are reversible: with the accept
     step e^{−U} is exactly invariant for every ε; without it the bias is O(ε²).
     Shapes: x, v (chains, d), d the dimension of the space around the sphere.
@@ -113,7 +113,7 @@ class CHMC(GMC):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one leapfrog step. Where a step would be longer than the sphere's radius the trajectory turns back.",
+        doc="The time of one leapfrog step. A trajectory turns back at a step that would be longer than the sphere's radius.",
     )
     parts = {
         "new velocity": r"\Lambda(x)\,\mathcal N(0, I)",

@@ -1,4 +1,4 @@
-"""Random-walk Metropolis: what one can do without a gradient."""
+"""Random-walk Metropolis, which takes no gradient."""
 
 import numpy as np
 
@@ -36,9 +36,9 @@ class RWM(Sampler):
     """Random-walk Metropolis (Metropolis et al. 1953).
 
     Proposal: θ' = θ + sN(0, I), which is symmetric; accepted with probability min(1, e^{U(θ) − U(θ')}).
-    Invariant distribution: e^{−U}, exactly, for every s. It takes the energy of all data at each step, and no gradient;
-    that energy is counted as one, for it looks at as many data. In d dimensions the best s falls as 1/√d, where about a
-    quarter is accepted (Roberts, Gelman & Gilks 1997).
+    Invariant distribution: e^{−U}, exactly, for every s. Each step takes the energy of all data and no
+    gradient; the energy counts as one gradient, since it reads the same data. In d dimensions the best s falls as 1/√d,
+    with about a quarter of the proposals accepted (Roberts, Gelman & Gilks 1997).
     """
 
     key = "rwm"

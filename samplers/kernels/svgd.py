@@ -113,7 +113,7 @@ class SVGD(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="How far the particles go in a step. Where they come to rest does not depend on it; too large, and they never do.",
+        doc="How far the particles go in a step. The positions at which they come to rest do not depend on it; with a large one they never come to rest.",
     )
 
     def packed(self, target: Target) -> NDArray[np.float64]:

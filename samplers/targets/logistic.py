@@ -1,4 +1,4 @@
-"""What logistic regressions of any number of coefficients have in common."""
+"""Logistic regression with any number of coefficients: the common part of its targets."""
 
 from abc import abstractmethod
 from math import exp, log1p
@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.requirements import DATA, MODE
 from sgmcmc_lab.samplers.targets.base import Array, Target
 
-# The packed parameters: 1/τ², how many data, and of each datum the row s_i x_i.
+# The packed parameters: 1/τ², the number of data points, and the row s_i x_i of each.
 _RATE, _ITEMS, FIRST = 0, 1, 2
 
 
@@ -44,7 +44,7 @@ def _margin(theta, c, k, params):
 
 @jit.helper
 def _wrong(m):
-    """1/(1 + eᵐ): how likely a datum with this margin is to be of the other kind. No exponential overflows."""
+    """1/(1 + eᵐ), the probability of the other class at this margin. The exponential does not overflow."""
     small = exp(-abs(m))
     return (small if m > 0 else 1.0) / (1 + small)
 
@@ -57,7 +57,7 @@ def potential(theta, out, params):
         for i in range(dim):
             squares += theta[c, i] * theta[c, i]
         out[c] = squares * params[_RATE] / 2
-    # All chains look at a datum while it is in the processor's cache.
+    # All chains read a data point while it is in the processor's cache.
     for k in range(int(params[_ITEMS])):
         for c in range(n_chains):
             m = _margin(theta, c, k, params)
@@ -80,8 +80,8 @@ def gradient(theta, out, params):
 @jit.batch
 def batch(theta, data, each, params):
     dim = theta.shape[1]
-    # All rows are fetched before any is used: the processor waits for many at once. Of data that its caches do not hold
-    # that is most of the time.
+    # All rows are fetched before any is used, so that the processor waits for many at once. This wait is most of the
+    # time when the data exceed the caches.
     for k in range(data.size):
         first = FIRST + data[k] * dim
         for i in range(dim):
@@ -123,7 +123,7 @@ def newton(rows: Array, prior_sd: float) -> tuple[Array, Array]:
 class Logistic(Target):
     """P(s_i = 1) = 1/(1 + e^{−θ·x_i}) with the prior θ ~ N(0, τ²I), of any number of coefficients.
 
-    A subclass has the rows s_i x_i, and says what is known of the distribution.
+    A subclass has the rows s_i x_i and the known answers of the distribution.
     """
 
     provides = DATA | {MODE}

@@ -48,7 +48,7 @@ def draw_normals(rng, out):
 
 
 class _Answers(NamedTuple):
-    """What a pass through all data finds."""
+    """The results of a pass through all data."""
 
     mode: Array
     mean: Array
@@ -60,14 +60,14 @@ class _Answers(NamedTuple):
 class LargeLogistic(Logistic):
     """P(s_i = 1) = 1/(1 + e^{−θ·x_i}) with the prior θ ~ N(0, τ²I), on N data with x_i ~ N(0, I) that are made here.
 
-    Of so many data the distribution is nearly Gaussian. Its answers are those of N(m, U″(θ̂)⁻¹), θ̂ the mode, with
+    With so large an N the distribution is nearly Gaussian. Its answers are those of N(m, U″(θ̂)⁻¹), θ̂ the mode, with
     m = θ̂ − ½U″(θ̂)⁻¹ Σ_i u‴_i x_i (x_iᵀU″(θ̂)⁻¹x_i), the mean up to O(N^{−3/2}) of a standard deviation. Variances are
     right up to O(d/N) of themselves; the marginals are skewed by O(N^{−1/2}), which is known, and :attr:`uncertainty`
     is what that makes of a KS distance.
     """
 
     key = "logistic_large"
-    title = "Logistic regression, many data"
+    title = "Logistic regression, large data set"
     tex = r"U(\theta) = \sum_{i=1}^{N}\log\bigl(1 + e^{-s_i\,\theta\cdot x_i}\bigr) + \frac{\lVert\theta\rVert^2}{2\tau^2},\quad x_i \sim N(0, I_d)"
     source = "Baker et al. 2019, section 6.1"
     exact_law = False
@@ -131,7 +131,7 @@ class LargeLogistic(Logistic):
             size = logistic.FIRST + self.features * (self.items + 1 + self.features)
             free = MAX_HELD - sum(each.size for each in list(_HELD.values()))
             if size > free:
-                allowed = f"all pages together may hold {MAX_HELD:,} numbers, and these data are {size:,}; allowed now are {max(free, 0):,}: take fewer data, or wait until others have closed theirs"
+                allowed = f"all pages together may hold {MAX_HELD:,} numbers, and these data are {size:,}; allowed now are {max(free, 0):,}: take a smaller N, or wait until other pages with large data sets are closed"
                 raise SpecError("target.items", self.items, allowed)
             found = _HELD[identity] = self._pack()
         return found

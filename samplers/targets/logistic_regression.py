@@ -22,7 +22,7 @@ FEATURES = (
     "symmetry",
     "fractal dimension",
 )
-"""What is measured of the nuclei of the cells, as means over a picture: the first ten columns of the file."""
+"""The measurements of the cells' nuclei, as means over a picture: the first ten columns of the file."""
 
 
 class LogisticRegression(GeneralisedLinear):
@@ -30,7 +30,7 @@ class LogisticRegression(GeneralisedLinear):
 
     The data are the first N of the 569 tumours of Street, Wolberg & Mangasarian 1993, malignant (s = 1) or benign
     (s = −1), by two measurements of their cells with mean 0 and standard deviation 1; there is no intercept, so that θ
-    is the two coefficients. The distribution is log-concave and skewed, the more so the fewer data there are.
+    is the two coefficients. The distribution is log-concave; its skewness grows as N falls.
     """
 
     key = "logistic_regression"
@@ -38,20 +38,20 @@ class LogisticRegression(GeneralisedLinear):
     tex = r"U(\theta) = \sum_{i=1}^{N}\log\bigl(1 + e^{-s_i\,\theta\cdot x_i}\bigr) + \frac{\lVert\theta\rVert^2}{2\tau^2}"
     source = "Welling & Teh 2011, section 5.2; data of Street, Wolberg & Mangasarian 1993, from scikit-learn"
     family = LOGISTIC
-    # U″ at the mode is 6 with 100 data, of which ten make noise of V ≈ 50; with all of them 47, and V ≈ 3000.
+    # U″ at the mode is 6 with 100 data points, and V ≈ 50 for minibatches of ten; with all of them 47, and V ≈ 3000.
     first_steps = FirstSteps(moving=0.05, batch=0.01, friction=5.0, other=2e-3)
 
     first = Option(
         default="radius",
         objects=list(FEATURES),
         label="First measurement",
-        doc="Of the nuclei of the cells: what θ₁ multiplies.",
+        doc="The measurement of the cells' nuclei with coefficient θ₁.",
     )
     second = Option(
         default="texture",
         objects=list(FEATURES),
         label="Second measurement",
-        doc="What θ₂ multiplies. Radius, perimeter and area are nearly the same: with two of them the distribution is a ridge.",
+        doc="The measurement with coefficient θ₂. Radius, perimeter and area are nearly the same: with two of them the distribution is a ridge.",
     )
     items = Count(
         100,
@@ -59,7 +59,7 @@ class LogisticRegression(GeneralisedLinear):
         log=True,
         tex="N",
         label="Data N",
-        doc="How many of the 569 tumours: the first of the file.",
+        doc="The number of tumours, from the first of the 569 in the file.",
     )
     prior_sd = Real(
         3.0,
@@ -116,7 +116,7 @@ class LogisticRegression(GeneralisedLinear):
 
 
 def _boundary(theta: Array, x: Array) -> Array:
-    """Where θ₁x₁ + θ₂x₂ = 0."""
+    """The x₂ with θ₁x₁ + θ₂x₂ = 0."""
     across = np.where(theta[..., 1] == 0, 1e-12, theta[..., 1])
     return np.asarray(-theta[..., 0] / across * x)
 

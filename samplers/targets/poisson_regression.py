@@ -10,15 +10,15 @@ from sgmcmc_lab.samplers.targets.glm import LARGEST, POISSON, GeneralisedLinear
 from sgmcmc_lab.samplers.targets.tables import table
 
 MEASURES = ("weight", "waist", "pulse")
-"""What is measured of each man, in the order of the file."""
+"""The measurements of each man, in the order of the file."""
 
 
 class PoissonRegression(GeneralisedLinear):
     """y_i ~ Poisson(e^{η_i}), η_i = θ₁ + θ₂x_i, with the prior θ ~ N(0, τ²I): U(θ) = Σ(e^{η_i} − y_iη_i) + ‖θ‖²/2τ².
 
     The data are 20 men of a fitness club (Linnerud): how many chin-ups each did, and one measurement of his body with
-    mean 0 and standard deviation 1. The distribution is log-concave. To the one side U grows exponentially: a step that
-    goes too far there is thrown back further than it came.
+    mean 0 and standard deviation 1. The distribution is log-concave. On one side U grows exponentially, and a step
+    that is too long there is thrown back farther than it came.
     """
 
     key = "poisson_regression"
@@ -26,11 +26,14 @@ class PoissonRegression(GeneralisedLinear):
     tex = r"U(\theta) = \sum_{i=1}^{N}\bigl(e^{\eta_i} - y_i\,\eta_i\bigr) + \frac{\lVert\theta\rVert^2}{2\tau^2},\quad \eta_i = \theta_1 + \theta_2 x_i"
     source = "McCullagh & Nelder 1989, chapter 6; data of Linnerud, from scikit-learn"
     family = POISSON
-    # U″ is Σy = 189 in the direction of θ₁, and ten of the 20 data make noise of V ≈ 1000.
+    # U″ is Σy = 189 in the direction of θ₁, and a minibatch of ten of the 20 data points has V ≈ 1000.
     first_steps = FirstSteps(moving=0.02, batch=0.002, friction=20.0, other=2e-4)
 
     measure = Option(
-        default="waist", objects=list(MEASURES), label="Measurement", doc="Of each man: what θ₂ multiplies."
+        default="waist",
+        objects=list(MEASURES),
+        label="Measurement",
+        doc="The measurement of each man with coefficient θ₂.",
     )
     prior_sd = Real(
         3.0,
