@@ -42,13 +42,14 @@ def _begin(model, theta, p, grad, step_size, more):
     """The implicit half kick and drift, of chains for which both have a solution."""
     half, end, solved, _ = more
     for c in range(theta.shape[0]):
-        solved[c] = True
+        found = True
         for i in range(theta.shape[1]):
-            half[c, i] = half_kick(p[c, i], theta[c, i], grad[c, i], step_size)
-            end[c, i] = drift(theta[c, i], half[c, i], step_size)
+            y = half_kick(p[c, i], theta[c, i], grad[c, i], step_size)
+            half[c, i], end[c, i] = y, drift(theta[c, i], y, step_size)
             # A NaN compares false.
-            solved[c] &= end[c, i] > 0
-        if solved[c]:
+            found &= end[c, i] > 0
+        solved[c] = found
+        if found:
             theta[c] = end[c]
 
 
@@ -60,8 +61,10 @@ def _end(model, theta, p, grad, step_size, more):
         turned[c] |= not solved[c]
         for i in range(theta.shape[1]):
             y = half[c, i]
-            pushed = y - step_size / 2 * (grad[c, i] - 1 / (2 * theta[c, i]) + y * y / 2)
-            p[c, i] = pushed if solved[c] else -p[c, i]
+            if solved[c]:
+                p[c, i] = y - step_size / 2 * (grad[c, i] - 1 / (2 * theta[c, i]) + y * y / 2)
+            else:
+                p[c, i] = -p[c, i]
 
 
 @jit.kernel
