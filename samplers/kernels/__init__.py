@@ -1,5 +1,6 @@
 """The samplers, one a file, in the order of the menu."""
 
+from sgmcmc_lab.samplers.kernels.asgld import ASGLD
 from sgmcmc_lab.samplers.kernels.baoab import BAOAB
 from sgmcmc_lab.samplers.kernels.barker import Barker
 from sgmcmc_lab.samplers.kernels.base import Sampler
@@ -63,5 +64,6 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     RootSGLD,
     CHMC,
     RMHMC,
+    ASGLD,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)
