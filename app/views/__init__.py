@@ -14,6 +14,7 @@ from sgmcmc_lab.app.views.components import Components
 from sgmcmc_lab.app.views.cost_curve import Bought
 from sgmcmc_lab.app.views.curl import Curl
 from sgmcmc_lab.app.views.drift import Drift
+from sgmcmc_lab.app.views.energies import Energies
 from sgmcmc_lab.app.views.energy import Energy
 from sgmcmc_lab.app.views.evolution import Evolution
 from sgmcmc_lab.app.views.fit import Fit
@@ -107,6 +108,7 @@ VIEWS: Registry[type[View]] = Registry(
     GradientNoise,
     Drift,
     Marginal,
+    Energies,
     KS,
     KL,
     Bought,

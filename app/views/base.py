@@ -329,7 +329,8 @@ class View(ABC):
     def live_data(self) -> dict[str, Any] | None:
         """The constants of the view's code in a live page, as JSON; ``assets/live/views`` has that code.
 
-        None where a live page cannot have the view of this scene.
+        Only for the views in :data:`app.live_page.document.LIVE`; others are fixed pictures there. None where a live
+        page cannot have the view of this scene.
         """
         return {}
 

@@ -1,0 +1,151 @@
+"""The energies of the draws against those of exact draws: all coordinates in one number."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
+from sgmcmc_lab.app.views.marks import lane_labels, no_draws
+from sgmcmc_lab.app.views.theme import DASHES, plot
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.targets.base import LINE, ByTarget, Target
+
+BARS = 40
+DRAWS = 20_000
+"""Exact draws, of targets without data."""
+WORK = 2_000_000
+"""Energies of exact draws, times the data points that each looks at: some 30 ms."""
+FEWEST = 1000
+"""Of exact draws. A target on which so many cost more than :data:`WORK` has no such picture."""
+FRAME_WORK = 100_000
+"""The same of a frame."""
+EDGES = 0.0005, 0.9975
+"""The quantiles of the exact energies at which the axis ends. The upper one has more room beside it."""
+
+
+class Exact(NamedTuple):
+    """The energies of exact draws."""
+
+    edges: Array
+    """Of the bars."""
+    density: Array
+    mean: float
+    error: float
+    """The standard error of the mean."""
+
+
+_EXACT: ByTarget[None, Exact] = ByTarget()
+
+
+def exact_energies(target: Target) -> Exact:
+    """The histogram and the mean of U of exact draws."""
+    rows = max(len(target.data()), 1)
+    energies = target.energies_at(target.sample(1, min(DRAWS, WORK // rows)))
+    low, high = np.quantile(energies, EDGES)
+    edges = np.linspace(low, high + 0.4 * (high - low), BARS + 1)
+    shares = np.histogram(energies, edges)[0] / len(energies)
+    return Exact(edges, shares / np.diff(edges), float(energies.mean()), float(energies.std() / len(energies) ** 0.5))
+
+
+class Counted:
+    """The energies of a lane's draws since its statistics started."""
+
+    def __init__(self) -> None:
+        self._since = -1
+        self.clear()
+
+    def clear(self) -> None:
+        """Count from here on."""
+        self.counts, self.n, self.above, self.total = np.zeros(BARS), 0, 0, 0.0
+
+    def add(self, energies: Array, edges: Array, since: int) -> None:
+        """Count more draws; ``since`` is the step at which the statistics started."""
+        if since != self._since:
+            self._since = since
+            self.clear()
+        self.counts += np.histogram(energies, edges)[0]
+        self.n += len(energies)
+        self.above += int((energies > edges[-1]).sum())
+        self.total += float(energies.sum())
+
+
+class Energies(View):
+    """The histogram of U(θ) over draws of each lane, at most sixteen a frame of a few chains, and of exact draws."""
+
+    key = "energies"
+    title = "Energies of draws"
+    hint = "grey: U(θ) of exact draws"
+    help = (
+        "U(θ) = −log density, up to a constant, of each draw: one number for all coordinates together. Draws of the target have the energies in grey. "
+        "A histogram further to the left shows chains that stay near the mode, as if they were colder; one further to the right shows chains that are too hot, or have not arrived."
+    )
+    every = 2
+    follows_axis = False
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        target = experiment.make_target()
+        # Of one coordinate the histogram of its draws says the same, and near the ends of other spaces U is unbounded.
+        return target.dim > 1 and target.support == LINE and len(target.data()) * FEWEST <= WORK
+
+    def build(self) -> Any:
+        scene, colours = self.scene, self.scene.colours
+        self._exact = exact = _EXACT.of(scene.target, None, lambda: exact_energies(scene.target))
+        self._centres = (exact.edges[1:] + exact.edges[:-1]) / 2
+        self._top = 1.15 * float(exact.density.max())
+        p = plot(colours, "U(θ)", "density", (exact.edges[0], exact.edges[-1]), (0, self._top))
+        p.varea_step(
+            x=self._centres, y1=0, y2=exact.density, step_mode="center", fill_color=colours.faint, fill_alpha=0.3
+        )
+        for i, _ in enumerate(scene.lanes):
+            source = self.feed(f"lane {i}", "x", "y")
+            # Bokeh's step glyph loops for ever over an empty source.
+            source.data = {"x": self._centres, "y": np.zeros(BARS)}
+            p.step(
+                x="x",
+                y="y",
+                source=source,
+                mode="center",
+                line_color=colours.lanes[i],
+                line_width=2,
+                line_dash=DASHES[i],
+            )
+        self.moving_range("y", p.y_range)
+        self._counted = [Counted() for _ in scene.lanes]
+        self._labels = lane_labels(self, p)
+        return p
+
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
+        out: Data = {}
+        target, edges = self.scene.target, self._exact.edges
+        most = max(1, FRAME_WORK // max(len(target.data()), 1))
+        highest = self._top
+        for i, (lane, counted) in enumerate(zip(lanes, self._counted, strict=True)):
+            run = lane.run
+            begun = max(run.counted_from, run.spec.burn_in)
+            # A frame may have draws from before a change, which the statistics do not count.
+            fresh = lane.fresh[lane.fresh_x * run.steps > (begun + 0.5) * lane.x]
+            draws = fresh.reshape(-1, target.dim)[-most:]
+            energies = target.energies_at(draws)
+            counted.add(energies[np.isfinite(energies)], edges, run.counted_from)
+            density = counted.counts / max(counted.n, 1) / np.diff(edges)
+            out[f"lane {i}"] = (self._centres, density)
+            highest = max(highest, 1.15 * float(density.max()) if counted.n > 20 * BARS else 0.0)
+        out["y"] = (np.array([0.0, min(highest, 4 * self._top)]),)
+        return out
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        """The mean energies, beside the exact one."""
+        out = {}
+        for label, name, lane, counted in zip(self._labels, self.scene.lanes, lanes, self._counted, strict=True):
+            out[label.id] = f"{name}  {self._mean(counted) if counted.n else no_draws(lane.run)}".rstrip()
+        return out
+
+    def _mean(self, counted: Counted) -> str:
+        # Both end at the first digit of the error.
+        digits = max(0, -int(np.floor(np.log10(self._exact.error))))
+        mean, exact, error = counted.total / counted.n, self._exact.mean, self._exact.error
+        text = f"mean {mean:.{digits}f}, exact {exact:.{digits}f} ± {error:.{digits}f}"
+        share = counted.above / counted.n
+        return f"{text}; {share:.0%} to the right" if share >= 0.05 else text
