@@ -169,15 +169,21 @@ def table(found: Mapping[str, Sight], when: str) -> str:
 def main() -> int:
     """Measure the pages, keep them, print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.sights", description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--page", default="", help="only pages with this text in their names; nothing is kept")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--page", default="", help="only pages with this text in their names; nothing is kept")
+    only.add_argument("--new", action="store_true", help="only pages that are not kept yet, as those of a new sampler")
     given = parser.parse_args()
-    chosen = {name: experiment for name, experiment in pages().items() if given.page in name}
+    kept = read() if given.new else {}
+    chosen = {name: one for name, one in pages().items() if given.page in name and name not in kept}
     found = {}
     with ProcessPoolExecutor(2) as pool:
         for name, one in zip(chosen, pool.map(see, chosen.values(), chunksize=4), strict=True):
             found[name] = one
             print(f"{one.ks:6.3f} {one.steps:7,}  {name}  {one.said}", flush=True)
     when = record.in_words(record.conditions(machine()))
+    if given.new:
+        when = json.loads(KEPT.read_text(encoding="utf-8"))["measured"]
+        found = {name: {**kept, **found}[name] for name in names()}
     if not given.page:
         KEPT.write_text(
             json.dumps({"measured": when, "pages": found}, ensure_ascii=False, indent=0) + "\n", encoding="utf-8"

@@ -106,7 +106,7 @@ class ASGLD(Sampler):
         doc="The time that one step advances. A smaller one leaves the bias of the second drift as it is.",
     )
     bias = Real(
-        1.0,
+        0.1,
         bounds=(0.0, 100.0),
         tex="a",
         label="Weight a",

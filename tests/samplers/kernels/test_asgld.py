@@ -104,7 +104,7 @@ def test_asgld_without_memory_has_the_law_of_its_drift():
         return np.exp(-x * x / 2 - np.sqrt(x * x + lam))
 
     expected = integrate.quad(lambda x: x * x * weight(x), -12, 12)[0] / integrate.quad(weight, -12, 12)[0]
-    local = {"m_decay": 0.0, "v_decay": 0.0, "floor": lam}
+    local = {"bias": 1.0, "m_decay": 0.0, "v_decay": 0.0, "floor": lam}
     found = [
         mean_and_error(squares({"step_size": eps, **local}, int(150 / eps), k, int(20 / eps)))
         for eps, k in ((0.01, 10), (0.005, 20))
@@ -122,7 +122,7 @@ def test_asgld_with_a_long_memory_finds_its_own_temperature():
     memory of m, and a first average as slow as the second.
     """
     eps, decay = 0.1, 0.5
-    params = {"step_size": eps, "m_decay": decay, "v_decay": 0.999}
+    params = {"step_size": eps, "bias": 1.0, "m_decay": decay, "v_decay": 0.999}
     expected = standing_law(eps, 1.0, decay)
     x = squares(params, 3000, 3, 6000)
     assert not failures([mean_verdict("Var θ", x, expected, allowance=0.001)])
