@@ -132,6 +132,24 @@ def add_increment(run, c, x, step_size, theta, gradient, noise, tangent=None):
         x[:] = end if tangent is None else tangent(theta, end)
 
 
+def coin(rng, log_ratio, energy):
+    """min(1, e^log_ratio), or 0 where the energy of the proposal is infinite or NaN; a uniform; whether it accepts."""
+    possible = np.isfinite(energy) and not np.isnan(log_ratio)
+    probability, u = float(possible and np.exp(min(log_ratio, 0.0))), rng.random()
+    return probability, u, u < probability
+
+
+def swap(rng, run, c, counts, cold, hot, exponent):
+    """Swap two rungs of a chain (dim,) with probability min(1, e^exponent); ``counts`` begins with the swaps that were
+    proposed and made. An exponent that is not finite swaps nothing."""
+    probability, u, accepted = coin(rng, exponent, exponent)
+    with run.part("swap", c, probability=probability, u=u, accepted=accepted):
+        counts[0] += 1
+        if accepted:
+            counts[1] += 1
+            cold[:], hot[:] = hot.copy(), cold.copy()
+
+
 def accept(rng, run, c, theta, before, log_ratio, energy, sure=False):
     """Keep the proposal that θ of this chain is, with probability min(1, e^log_ratio), or go back to ``before``.
 
@@ -139,10 +157,7 @@ def accept(rng, run, c, theta, before, log_ratio, energy, sure=False):
     """
     if sure:
         return
-    possible = np.isfinite(energy[c]) and not np.isnan(log_ratio[c])
-    probability = float(possible and np.exp(min(log_ratio[c], 0.0)))
-    u = rng.random()
-    accepted = u < probability
+    probability, u, accepted = coin(rng, log_ratio[c], energy[c])
     with run.part("accept", c, probability=probability, u=u, accepted=accepted):
         if not accepted:
             theta[c] = before[c]

@@ -18,8 +18,10 @@ from sgmcmc_lab.samplers.kernels.mala import MALA
 from sgmcmc_lab.samplers.kernels.msgnht import MSGNHT
 from sgmcmc_lab.samplers.kernels.normalised_sgld import NormalisedSGLD
 from sgmcmc_lab.samplers.kernels.nuts import NUTS
+from sgmcmc_lab.samplers.kernels.parallel_tempering import ParallelTempering
 from sgmcmc_lab.samplers.kernels.psgld import PSGLD
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.kernels.resgld import ReplicaExchangeSGLD
 from sgmcmc_lab.samplers.kernels.rmhmc import RMHMC
 from sgmcmc_lab.samplers.kernels.root_sgld import RootSGLD
 from sgmcmc_lab.samplers.kernels.rwm import RWM
@@ -65,5 +67,7 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     CHMC,
     RMHMC,
     ASGLD,
+    ReplicaExchangeSGLD,
+    ParallelTempering,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

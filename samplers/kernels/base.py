@@ -70,6 +70,9 @@ class Sampler(param.Parameterized):
     momentum: ClassVar[str] = NO_MOMENTUM
     """Whether the first of what a chain has beside θ are a momentum, one for each coordinate, and what a step does with
     the one that is there: :data:`KEPT`, it goes on with it, or :data:`AFRESH`, it begins with another."""
+    stationary_start: ClassVar[bool] = True
+    """Whether chains are stationary from their first step on where θ is an exact draw: not where a chain has rungs of
+    other distributions beside θ, which start at θ."""
     interacting: ClassVar[bool] = False
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
     first_chains: ClassVar[int] = 1
@@ -89,7 +92,8 @@ class Sampler(param.Parameterized):
     needed where chains are interacting, for then they have no distribution by themselves."""
     steps_to_test: ClassVar[int]
     """How many steps chains from exact draws make while tests compare their distribution with the target's: enough for
-    a wrong drift to show. Not needed where it moves on curved manifolds only, or where chains are interacting."""
+    a wrong drift to show. Not needed where it moves on curved manifolds only, where chains are interacting, or without
+    a stationary start."""
     textbook_step: ClassVar[Any]
     """``textbook_step(rng, run, theta, r, data)``: a step in plain Python, as in :mod:`samplers.textbook`, which names
     its parts as it makes them; None where it is the target's own draw."""

@@ -31,8 +31,9 @@ from tests.helpers.checks_methods import small_model
 
 N = 60
 """Data of the regression."""
-BATCH, PERIOD, LEAPFROG = 8, 5, 4
-"""The data of a minibatch, the gradients that an anchor of SVRG serves, and the leapfrog steps of a trajectory. The
+BATCH, PERIOD, LEAPFROG, RUNGS = 8, 5, 4, 3
+"""The data of a minibatch, the gradients that an anchor of SVRG serves, the leapfrog steps of a trajectory, and rungs
+of temperature. The
 batch divides neither the data nor twice the data."""
 
 
@@ -77,6 +78,8 @@ STEP = {
     "root_sgld": Cost(1),
     "chmc": Cost(LEAPFROG + 1),
     "rmhmc": Cost(LEAPFROG + 1),
+    "resgld": Cost(RUNGS, full=2),  # the energies of the two that may swap
+    "parallel_tempering": Cost(RUNGS),
 }
 COUNTED = {"nuts"}
 """Samplers whose steps differ in length: what is reported is compared with the calls alone."""
@@ -104,7 +107,7 @@ EPS, FRICTION = 1e-4, 2.0
 TIME = {
     **dict.fromkeys(("sgld", "sghmc", "baoab", "msgnht", "psgld", "mala", "recipe", "sgrld", "scir", "cir"), EPS),
     **dict.fromkeys(("geometric_ou", "sggmc", "gsgnht", "sggmc_euler", "gsgnht_euler"), EPS),
-    **dict.fromkeys(("geodesic_sgld", "normalised_sgld", "root_sgld"), EPS),
+    **dict.fromkeys(("geodesic_sgld", "normalised_sgld", "root_sgld", "resgld", "parallel_tempering"), EPS),
     **dict.fromkeys(("hmc", "gmc", "chmc", "rmhmc"), LEAPFROG * EPS),
     "cyclical_sgld": EPS / 2,  # the mean of (ε/2)(1 + cos πk/M) but for its last half step
     **dict.fromkeys(("barker", "sg_barker"), EPS**2 / 2),  # noise N(0, s²) is that of √(2ε)
@@ -115,7 +118,7 @@ TIME = {
 
 def params_of(key):
     """The parameters at which the tables are true, of those that a sampler has."""
-    ours = {"n_leapfrog": LEAPFROG, "step_size": EPS, "friction": FRICTION, "max_depth": 3}
+    ours = {"n_leapfrog": LEAPFROG, "step_size": EPS, "friction": FRICTION, "max_depth": 3, "rungs": RUNGS}
     return {name: value for name, value in ours.items() if name in dict(declared(SAMPLERS[key]))}
 
 
@@ -248,8 +251,8 @@ def counting(s, g):
 
 
 ON_DATA = [(s, g) for s, g in PAIRS if target_of(s) == "linear_regression" and s != "exact"]
-PER_CALL = {"mala", "barker", "nuts"}
-"""They compute the first gradient of every piece of a run again, which is no part of a step."""
+PER_CALL = {"mala": 1, "barker": 1, "nuts": 1, "parallel_tempering": RUNGS}
+"""So many first gradients of every chain they compute again for every piece of a run, which is no part of a step."""
 
 
 @pytest.mark.parametrize(("s", "g"), ON_DATA)
@@ -261,12 +264,15 @@ def test_what_is_reported_is_what_is_computed(s, g):
     before = run.gradients, run.data_seen
     energies, whole, single = calls(run, steps)
     reported, seen = run.gradients - before[0], run.data_seen - before[1]
-    whole -= 3 * (s in PER_CALL)
+    whole -= 3 * PER_CALL.get(s, 0)
     # Control variates look at each of a batch's data at the anchor, too.
     batches = single / (2 if "_cv" in g or "_svrg" in g else 1)
     if s == "rwm":
         # The energy where the chains are is computed again with every piece, too.
         whole, energies = energies - 3, 0
+    if s == "resgld":
+        # The energies of a swap count as gradients of all data.
+        whole += energies
     if g.startswith("minibatch"):
         assert seen == batches + whole * N
         # A full gradient counts for the evaluations that touch the same number of points; an anchor is part of its

@@ -227,6 +227,14 @@ def declares(cls):
     return {name for each in cls.__mro__ if each is not Sampler and issubclass(each, Sampler) for name in vars(each)}
 
 
+def AT_START(run, g):
+    return np.full(g.shape, 1.5)
+
+
+def thermostat(run):
+    return np.full(1, FRICTION)
+
+
 FIRST: dict = {
     **{key: [] for key, cls in SAMPLERS.items() if "auxiliary" not in declares(cls) and "start" not in declares(cls)},
     "svgd": [],  # its start moves θ alone
@@ -240,6 +248,7 @@ FIRST: dict = {
     # U″ = 1/σ² in each coordinate.
     "asgld": [lambda run, g: g, lambda run, g: g**2],
     "psgld": [lambda run, g: g**2, lambda run, g: 2 * g * g.shape[1] / run.target.sd**2],
+    **dict.fromkeys(("resgld", "parallel_tempering"), [AT_START, lambda run, g: np.zeros(2)] * 3),  # four rungs
     "recipe": [NOTHING, lambda run, g: np.full(1, FRICTION)],
 }  # fmt: skip
 """The auxiliary variables of a chain before its first step, part by part, as functions of the run and the gradient
@@ -348,6 +357,7 @@ SIZES = {
     "split_merge",
     "theta_draws",
     "theta_leapfrog",
+    "rungs",
 }
 """Whole numbers that say how much there is in every step, or at the start."""
 PERIODS = {"period"}
