@@ -141,7 +141,8 @@ def coin(rng, log_ratio, energy):
 
 def swap(rng, run, c, counts, cold, hot, exponent):
     """Swap two rungs of a chain (dim,) with probability min(1, e^exponent); ``counts`` begins with the swaps that were
-    proposed and made. An exponent that is not finite swaps nothing."""
+    proposed and made. An exponent that is not finite swaps nothing.
+    """
     probability, u, accepted = coin(rng, exponent, exponent)
     with run.part("swap", c, probability=probability, u=u, accepted=accepted):
         counts[0] += 1

@@ -92,6 +92,8 @@ WITH_EXP = frozenset(
         "nuts",
         "barker",
         "sg_barker",
+        "resgld",
+        "parallel_tempering",
     }
 )
 """Samplers whose steps call libm beside their random numbers and an accept step."""

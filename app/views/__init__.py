@@ -12,6 +12,7 @@ from sgmcmc_lab.app.views.circle import Circle
 from sgmcmc_lab.app.views.completeness import Completeness
 from sgmcmc_lab.app.views.components import Components
 from sgmcmc_lab.app.views.cost_curve import Bought
+from sgmcmc_lab.app.views.coupling import CouplingView
 from sgmcmc_lab.app.views.curl import Curl
 from sgmcmc_lab.app.views.drift import Drift
 from sgmcmc_lab.app.views.energies import Energies
@@ -54,6 +55,7 @@ from sgmcmc_lab.app.views.order import Order
 from sgmcmc_lab.app.views.phase import Phase
 from sgmcmc_lab.app.views.posterior_predictive import PosteriorPredictive
 from sgmcmc_lab.app.views.prior_predictive import PriorPredictive
+from sgmcmc_lab.app.views.rungs import Rungs
 from sgmcmc_lab.app.views.spectrum import SpectrumView
 from sgmcmc_lab.app.views.state import State
 from sgmcmc_lab.app.views.stationarity import Stationarity
@@ -105,6 +107,7 @@ VIEWS: Registry[type[View]] = Registry(
     PriorPredictive,
     PosteriorPredictive,
     CalibrationView,
+    CouplingView,
     GradientNoise,
     Drift,
     Marginal,
@@ -114,6 +117,7 @@ VIEWS: Registry[type[View]] = Registry(
     Bought,
     Temperature,
     Thermostat,
+    Rungs,
     Stationarity,
     Written,
     Evolution,

@@ -1,6 +1,6 @@
 """Parallel tempering: MALA at several temperatures, swapped by exact energies."""
 
-from math import sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +118,7 @@ class ParallelTempering(Tempered):
         eps, k_max, target, (n, dim) = self.step_size, self.rungs, run.target, theta.shape
         # Views: the rungs of all chains, coldest first.
         rungs = [theta, *(r[:, k * (dim + 2) : k * (dim + 2) + dim] for k in range(k_max - 1))]
-        heat = [self.hottest ** (k / (k_max - 1)) for k in range(k_max)]
+        heat = [exp(log(self.hottest) * k / (k_max - 1)) for k in range(k_max)]
         for k in reversed(range(k_max)):
             before = rungs[k].copy()
             gradient = target.gradient_at(before)

@@ -1,6 +1,6 @@
 """Replica exchange SGLD: rungs at several temperatures, swapped by noisy energies."""
 
-from math import sqrt
+from math import exp, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +142,7 @@ class ReplicaExchangeSGLD(Tempered):
         eps, k_max, (n, dim) = self.step_size, self.rungs, theta.shape
         # Views: the rungs of all chains, coldest first.
         rungs = [theta, *(r[:, k * (dim + 2) : k * (dim + 2) + dim] for k in range(k_max - 1))]
-        heat = [self.hottest ** (k / (k_max - 1)) for k in range(k_max)]
+        heat = [exp(log(self.hottest) * k / (k_max - 1)) for k in range(k_max)]
         for k in reversed(range(k_max)):
             gradient, noise = textbook.kicks(rng, run, rungs[k].copy(), data, 2 * eps * heat[k], eps)
             for c in range(n):

@@ -4,7 +4,7 @@ A chain has K rungs. The first is θ, whose distribution is e^{−U}; rung k has
 a block of its position (dim numbers), the swaps with the rung below it that were proposed, and those that were made.
 """
 
-from math import exp, inf
+from math import exp, inf, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ def temperatures(n_rungs, hottest):
     """T_k = T_K^{(k−1)/(K−1)}, (K,)."""
     out = np.empty(n_rungs)
     for k in range(n_rungs):
-        out[k] = hottest ** (k / (n_rungs - 1))
+        out[k] = exp(log(hottest) * k / (n_rungs - 1))
     return out
 
 

@@ -412,6 +412,67 @@ def thermostat(key):
     np.testing.assert_array_equal(first, [1.5])
 
 
+@recomputes("rungs")
+def rungs(key):
+    """A swap of every chain is proposed at every step, the burn-in's too; a view that saw no change counts from there."""
+    lanes = [("parallel_tempering", {"rungs": 3, "hottest": 4.0}), ("resgld", {"rungs": 2, "hottest": 9.0})]
+    made = stage(key, "double_well", lanes)
+    data, expected = made.view.compute(made.frame), []
+    for i, (one, heat) in enumerate(zip(made.raw, ("1, 2, 4", "1, 9"), strict=True)):
+        # θ of a hotter rung, the swaps proposed, those made.
+        blocks = one.run.momentum.reshape(N_CHAINS, -1, 3)
+        proposed, swaps = blocks[..., 1].sum(axis=0), blocks[..., 2].sum(axis=0)
+        assert (
+            proposed.sum() == N_CHAINS * (BURN_IN + BEFORE + AFTER) and (0 < swaps).all() and (swaps < proposed).all()
+        )
+        expected.append(f"{one.name}  T {heat}; swaps {', '.join(f'{x:.0%}' for x in swaps / proposed)}")
+        x = np.column_stack([one.theta[:, -1, 0], blocks[..., 0]])[:WATCHED]
+        np.testing.assert_array_equal(data[f"lane {i}"][0], x.ravel())
+        np.testing.assert_array_equal(np.round(data[f"lane {i}"][1]), np.tile(np.arange(x.shape[1]) + 1, len(x)))
+    assert captions(made) == expected
+    # From a change that it saw on it counts anew, and joins the rungs that have swapped since.
+    run, base = made.raw[0].run, made.raw[0].run.momentum.reshape(N_CHAINS, -1, 3)[..., 1:].sum(axis=0)
+    changed(run, hottest=8.0)
+    run.advance(30)
+    before = made.view._before[0][0, :, -1].copy()
+    data = made.view.compute(frames(made.records))
+    blocks = run.momentum.reshape(N_CHAINS, -1, 3)
+    share = (blocks[..., 2].sum(axis=0) - base[:, 1]) / (blocks[..., 1].sum(axis=0) - base[:, 0])
+    said = made.view.captions(made.frame).values()
+    assert next(iter(said)) == f"{made.raw[0].name}  T 1, 2.83, 8; swaps {', '.join(f'{x:.0%}' for x in share)}"
+    assert len(data["swaps 0"][0]) == (blocks[0, :, 2] > before).sum()
+
+
+@recomputes("coupling")
+def coupling(key):
+    """The mean of the estimates of all batches but the first, its error, and the histogram of all meeting times."""
+    made = stage(key, "correlated_gaussian", ["rwm", "mala"], coordinate=1)
+    view = made.view
+    while any(view._made.get(i) is None or view._made[i].n < 100 for i in range(2)):
+        view.background(made.frame)
+    expected, data = [], view.compute(made.frame)
+    for i, one in enumerate(made.raw):
+        found = view._made[i]
+        # The moments are E θ₁, Var θ₁, E θ₂, …
+        each = np.concatenate(found.estimates)[:, 2]
+        error = sqrt(((each - each.mean()) ** 2).sum() / (len(each) - 1) / len(each))
+        first = found.meeting[0] + 1
+        k = sorted(first)[int(np.ceil(0.9 * (len(first) - 1)))]
+        said = f"{len(each)} pairs, k = {k}, m = {5 * k}: E θ₂ {each.mean():.3f} ± {error:.3f}, exactly 0.000"
+        expected.append(f"{'●■'[i]}\u00a0{one.name}: {said}")
+        x, height = data[f"lane {i}"]
+        times = np.concatenate(found.meeting)
+        inside = (times <= x[-1]).mean()
+        assert height[::2].sum() == pytest.approx(inside) and inside > 0.9
+    (text,) = captions(made)
+    assert re.sub("<[^>]*>", "", text.replace("<br>", "\n")).replace("&nbsp;", "\u00a0").split("\n") == expected
+    # The pair that is shown ends where both chains are at the same place.
+    while len(view._path) == 0 or view._frame < len(view._path):
+        data = view.compute(made.frame)
+    np.testing.assert_array_equal(data["first"][0][-1], data["second"][0][-1])
+    assert data["first"][0][0] != data["second"][0][0]
+
+
 @recomputes("circle", "globe", "torus", "frames")
 def on_manifolds(key):
     target, params = {
