@@ -41,6 +41,7 @@ READ_BY_TESTS = {
     "exact_at",
     "bias_order",
     "steps_to_test",
+    "stationary_start",
     "textbook_step",
     "textbook_unknowns",
     "LIBRARIES",

@@ -9,6 +9,7 @@ from sgmcmc_lab import app, lessons, samplers
 CHANGING = {
     "Adaptation",
     "Averages",
+    "Coupling",
     "Ensemble",
     "FileSource",
     "Found",
@@ -21,6 +22,7 @@ CHANGING = {
     "NetworkGammas",
     "NetworkNormals",
     "NormState",
+    "Pairs",
     "PointState",
     "Replicas",
     "Run",

@@ -24,6 +24,7 @@ SCENES = {
     "a plane": ("quartic", ["sgld", "hmc"], 4, {}),
     "heavy tails": ("funnel", ["sgld"], 4, {}),
     "particles": ("gaussian", ["svgd", "sgld"], 4, {}),
+    "rungs and pairs": ("double_well", ["parallel_tempering", "rwm"], 4, {}),
     "many chains": ("gaussian", ["sgld"], 10_000, {}),
     "positive": ("gamma", ["cir", "sgrld"], 4, {}),
     "log-normal": ("lognormal", ["geometric_ou"], 4, {}),

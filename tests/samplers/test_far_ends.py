@@ -196,7 +196,9 @@ def test_energies_of_any_size(s, base):
         assert sound(outcome(run)), (scale, offset)
 
 
-ADJUSTED = [s for s, _ in FREE if s in ("hmc", "nuts", "mala", "barker", "rwm", "gmc", "chmc", "rmhmc")]
+ADJUSTED = [
+    s for s, _ in FREE if s in ("hmc", "nuts", "mala", "barker", "rwm", "gmc", "chmc", "rmhmc", "parallel_tempering")
+]
 ADJUSTED_ON = [(s, base) for s, base in FREE if s in ADJUSTED]
 
 

@@ -414,7 +414,7 @@ def thermostat(key):
 
 @recomputes("rungs")
 def rungs(key):
-    """A swap of every chain is proposed at every step, the burn-in's too; a view that saw no change counts from there."""
+    """A swap of every chain is proposed at every step, the burn-in's too; a view that saw no change counts all."""
     lanes = [("parallel_tempering", {"rungs": 3, "hottest": 4.0}), ("resgld", {"rungs": 2, "hottest": 9.0})]
     made = stage(key, "double_well", lanes)
     data, expected = made.view.compute(made.frame), []
@@ -423,7 +423,7 @@ def rungs(key):
         blocks = one.run.momentum.reshape(N_CHAINS, -1, 3)
         proposed, swaps = blocks[..., 1].sum(axis=0), blocks[..., 2].sum(axis=0)
         assert (
-            proposed.sum() == N_CHAINS * (BURN_IN + BEFORE + AFTER) and (0 < swaps).all() and (swaps < proposed).all()
+            proposed.sum() == N_CHAINS * (BURN_IN + BEFORE + AFTER) and (swaps > 0).all() and (swaps < proposed).all()
         )
         expected.append(f"{one.name}  T {heat}; swaps {', '.join(f'{x:.0%}' for x in swaps / proposed)}")
         x = np.column_stack([one.theta[:, -1, 0], blocks[..., 0]])[:WATCHED]
