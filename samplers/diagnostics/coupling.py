@@ -147,8 +147,8 @@ class Pairs:
         """A step of both chains by the kernel: each by itself moves as a chain alone."""
         langevin = self.sampler.key == "mala"
         s = sqrt(2 * self.scale) if langevin else self.scale
-        centres = [self._centre(theta) for theta in (x, y)]
-        proposed = self.proposals(*centres, s)
+        centres = self._centre(x), self._centre(y)
+        proposed = self.proposals(centres[0], centres[1], s)
         coins = self.coins()
         out = []
         for theta, centre, new, u in zip((x, y), centres, proposed, coins, strict=True):
