@@ -69,7 +69,7 @@ class Page(Session):
         """Of which target, and what they are."""
         self._shown_cards: Any = None
         self._told = False
-        self.workbench = Workbench(self.state, self.notifications.notify, self.later)
+        self.workbench = Workbench(self.state, self.notifications.notify, self.later, self.do_later)
         self.export = ExportMenu(self.state, self.runner, self.notifications.notify)
         self.runner.readout, self.runner.doubts = self.readout, self.doubts
         self.add_lessons(Controls(self.state, self.notifications.notify, of_lesson=True, later=self.later))

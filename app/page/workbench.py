@@ -9,6 +9,7 @@ import panel as pn
 import panel_material_ui as pmui
 
 from sgmcmc_lab.app.page.formula_box import formula_box
+from sgmcmc_lab.app.page.improving import DoLater, Improving
 from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.state import START_PRESETS, AppState
 from sgmcmc_lab.app.views.formulas import LONGEST
@@ -56,9 +57,13 @@ class Workbench:
     """A card for each lane whose sampler is a recipe."""
 
     def __init__(
-        self, state: AppState, notify: Callable[[str, str], None], later: Callable[[Callable[[], None]], None]
+        self,
+        state: AppState,
+        notify: Callable[[str, str], None],
+        later: Callable[[Callable[[], None]], None],
+        do_later: DoLater,
     ):
-        self.state, self.notify, self.later = state, notify, later
+        self.state, self.notify, self.later, self._do_later = state, notify, later, do_later
         self.panel = pn.Column(sizing_mode="stretch_width", margin=(0, 4), visible=False, stylesheets=[_PANEL])
         self._cards: dict[int, _Card] = {}
         self._shape: Any = None
@@ -81,7 +86,9 @@ class Workbench:
         )
         if shape != self._shape:
             self._shape = shape
-            self._cards = {i: _Card(state, i, self.notify) for i in lanes}
+            for card in self._cards.values():
+                card.improving.give_up()
+            self._cards = {i: _Card(state, i, self.notify, self._do_later) for i in lanes}
             self.panel.objects = [card.panel for card in self._cards.values()]
             self.panel.visible = bool(lanes)
         self.later(self._refresh_cards)
@@ -131,7 +138,7 @@ def entry_boxes(state: AppState, lane: int, name: str, apply: Callable[[Any], bo
 class _Card:
     """The recipe of one lane."""
 
-    def __init__(self, state: AppState, lane: int, notify: Callable[[str, str], None]):
+    def __init__(self, state: AppState, lane: int, notify: Callable[[str, str], None], do_later: DoLater):
         self.state, self.lane, self.notify = state, lane, notify
         self._silent = False
         sampler = self._sampler()
@@ -204,7 +211,8 @@ class _Card:
             description="Find Q: compute the Q that gives this drift with D (Theorem 2), and put it into the grid.",
         )
         find.on_click(lambda _: self._act(self._find_curl))
-        head.append(find)
+        self.improving = Improving(state, lane, do_later)
+        head += [find, self.improving.family, self.improving.button]
         self.problem = Notice(margin=(2, 6))
         said = [pn.pane.HTML(text, stylesheets=[_STYLE], margin=(0, 8)) for text in _said(self._layout)]
         self.energy = self._energy()
@@ -228,6 +236,8 @@ class _Card:
         self.panel = pmui.Paper(
             pn.FlexBox(title, *head, **row),
             self.problem,
+            self.improving.bar,
+            self.improving.result,
             *said,
             pn.FlexBox(
                 self._matrix("D"),

@@ -10,7 +10,7 @@ from bokeh.models import Label
 
 from sgmcmc_lab.app.views.base import Data, LaneFrame
 from sgmcmc_lab.app.views.marks import MARKERS, SIGNS
-from sgmcmc_lab.app.views.planes import excess, process_of
+from sgmcmc_lab.app.views.planes import FAILURES, excess, process_of
 from sgmcmc_lab.app.views.recipes import RecipeView, recipe_of
 from sgmcmc_lab.app.views.theme import plot
 from sgmcmc_lab.samplers.compile import jit
@@ -19,7 +19,8 @@ from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.recipe.flow import on_points, shown
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.recipe.recipe import Recipe
-from sgmcmc_lab.samplers.targets.base import Target
+from sgmcmc_lab.samplers.recipe.search import Score, score
+from sgmcmc_lab.samplers.targets.base import ByTarget, Target
 
 NO_CURL, BOTH, NO_DIFFUSION, OUTSIDE = "Q = 0", "D and Q", "D = 0", "outside"
 COLUMNS = (NO_CURL, BOTH, NO_DIFFUSION)
@@ -38,6 +39,10 @@ REASON = 9.0
 """The height of a line that says why a lane stands where it does."""
 LINE = 15
 """The height of a line of text, in pixels."""
+MOST_SHOWN = 100
+"""Recipes on the way of a lane that are drawn."""
+LOWEST, RISE = 5.5, 16.0
+"""How high above the bottom of its cell a mark stands at first, and how much higher with ten times the gap."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,21 @@ def stationary(recipe: Recipe, target: Target) -> bool:
     return bool(good.any() and value[good].max() < 1e-9 * max(1.0, *(float(d[good].max()) for d in drift)))
 
 
+_SCORES: ByTarget[Recipe, Score | None] = ByTarget()
+
+
+def score_of(recipe: Recipe, target: Target) -> Score | None:
+    """The gap per gradient; None where there is none, or no grid to find it on."""
+
+    def find() -> Score | None:
+        try:
+            return score(recipe, target)
+        except FAILURES:
+            return None
+
+    return _SCORES.of(target, recipe, find)
+
+
 def _choice(recipe: Recipe, lane: LaneFrame) -> tuple[Recipe, float | None, bool]:
     """All that decides where a lane stands."""
     return recipe, excess(lane.run.gradient.noise()), bool(lane.run.counts[jit.CLIPPED])
@@ -130,11 +150,13 @@ class Completeness(RecipeView):
     key = "place"
     title = "Map of samplers"
     hint = "D and Q express every process with e⁻ᴴ invariant"
+    help = "After a change of D or Q the mark rises with the spectral gap per gradient, and its line shows the way."
     tall = True
 
     def build(self) -> Any:
         colours, n = self.scene.colours, len(self.scene.lanes)
         self._checked: dict[Any, Classification] = {}
+        self._ways: list[list[tuple[Recipe, Score | None]]] = [[] for _ in range(n)]
         p = plot(colours, "", "", (0, 100), (-REASON * n, 100))
         p.axis.visible = p.grid.visible = False
         p.min_border_left = p.min_border_right = p.min_border_top = p.min_border_bottom = 4
@@ -169,6 +191,8 @@ class Completeness(RecipeView):
             self._text(p, (left + right) / 2, HEADS, column, -1, colours.text, align="center")
         self._add_known(p)
         for i, _ in enumerate(self.scene.lanes):
+            way = self.feed(f"way {i}", "x", "y")
+            p.line("x", "y", source=way, line_color=colours.lanes[i], line_width=2, line_alpha=0.5)
             mark = self.feed(f"mark {i}", "x", "y")
             p.scatter(
                 "x",
@@ -243,30 +267,59 @@ class Completeness(RecipeView):
                 found = Classification(*cell(recipe), "e⁻ᴴ is invariant nevertheless: another Q gives this f")
                 moved = True
             self._checked[key] = found
-        return moved
+        return self._follow(lanes) or moved
+
+    def _follow(self, lanes: Sequence[LaneFrame]) -> bool:
+        """Score the recipes that the lanes have had, the new ones."""
+        new = False
+        for way, lane in zip(self._ways, lanes, strict=True):
+            found, recipe = self.classification(lane), recipe_of(lane)
+            if found is None or recipe is None or not found.inside:
+                way.clear()
+            elif not way or way[-1][0] != recipe:
+                way.append((recipe, score_of(recipe, lane.run.sampled)))
+                # What is drawn is bounded; the first one stays, from which the others rise.
+                del way[1 : max(len(way) - MOST_SHOWN, 1)]
+                new = True
+        return new
+
+    def _place(self, i: int, recipe: Recipe, found: Score | None) -> tuple[float, float]:
+        """The place of a recipe of lane ``i``, inside."""
+        column, row = cell(recipe)
+        k = COLUMNS.index(column)
+        first = next((one for _, one in self._ways[i] if one is not None), None)
+        rise = 0.0
+        if first is not None and found is not None:
+            rise = float(np.clip(np.log10(found.per_gradient / first.per_gradient), 0.0, 1.0))
+        x = EDGES[k] + (EDGES[k + 1] - EDGES[k]) * (1 + 2 * i) / 8
+        return x, ROWS[row][0] + LOWEST + RISE * rise
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         for i, lane in enumerate(lanes):
-            found = self.classification(lane)
-            if found is None:
-                out[f"mark {i}"] = (np.zeros(0),) * 2
+            found, recipe, way = self.classification(lane), recipe_of(lane), self._ways[i]
+            if found is None or recipe is None:
+                out[f"mark {i}"] = out[f"way {i}"] = (np.zeros(0),) * 2
                 continue
             if found.inside:
-                k = COLUMNS.index(found.column)
-                width = EDGES[k + 1] - EDGES[k]
-                x, y = EDGES[k] + width * (1 + 2 * i) / 8, ROWS[found.row][0] + 5.5
+                score = next((one for known, one in way if known == recipe), None)
+                place = self._place(i, recipe, score)
             else:
-                x, y = 77.0 + 6.5 * i, INNER[0] / 2
-            out[f"mark {i}"] = (np.array([x]), np.array([y]))
+                place = 77.0 + 6.5 * i, INNER[0] / 2
+            out[f"mark {i}"] = (np.array([place[0]]), np.array([place[1]]))
+            points = np.array([self._place(i, *one) for one in way]).reshape(-1, 2)
+            out[f"way {i}"] = (points[:, 0], points[:, 1])
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         out = {}
-        for label, lane in zip(self._labels, lanes, strict=True):
+        for label, lane, way in zip(self._labels, lanes, self._ways, strict=True):
             found = self.classification(lane)
+            known = [one for _, one in way if one is not None]
             if found is None:
                 text = "no process: D is not positive semidefinite" if recipe_of(lane) is not None else ""
+            elif len(known) > 1 and found.inside:
+                text = f"e⁻ᴴ invariant; gap per gradient {known[0].per_gradient:.2g} → {known[-1].per_gradient:.2g}"
             else:
                 text = found.why
             out[label.id] = text

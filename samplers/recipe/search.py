@@ -19,6 +19,7 @@ definite ones; the mean trace of D stays, as it only sets the unit of time. With
 as in SGHMC, that block stays 0, and the mean of Q stays.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,12 +28,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from sgmcmc_lab.samplers.choices import Choice, make_target
 from sgmcmc_lab.samplers.diagnostics.autocorrelation import IntegratedTime, integrated_time
 from sgmcmc_lab.samplers.engine import Run
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.expressions import Array
 from sgmcmc_lab.samplers.kernels.recipe import EULER, SEMI_IMPLICIT, parameters_of
-from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.recipe import fokker_planck
 from sgmcmc_lab.samplers.recipe.flow import Flow, on_points, shown
 from sgmcmc_lab.samplers.recipe.recipe import THETA, Recipe
@@ -100,16 +101,6 @@ class Found(NamedTuple):
     """Whether this one is better than the one before."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """The integrated autocorrelation time of the first coordinate of θ at the stable step, in steps."""
-
-    predicted: float
-    """From the generator: 2∫ρ dt over ε."""
-    measured: IntegratedTime
-    """From chains; nan where they are too short or have diverged."""
-
-
 def scheme_of(recipe: Recipe) -> str:
     """The scheme of a recipe's steps: semi-implicit where θ is moved by the momentum alone."""
     d, n = recipe.layout.dim, len(recipe.layout.names)
@@ -166,7 +157,7 @@ class _Defect:
     def _noise(self) -> list[tuple[float, Array]]:
         """Weights, and √(2D)·ξ at the points for each node ξ."""
         n = len(self.z)
-        D = self._values([e for row in self.recipe.D for e in row], self.z).reshape(n, n, -1).transpose(2, 0, 1)
+        D = self._values([e for row in self.recipe.D for e in row], list(self.z)).reshape(n, n, -1).transpose(2, 0, 1)
         values, vectors = np.linalg.eigh(D)
         roots = (vectors * np.sqrt(2 * np.maximum(values, 0))[:, None, :]).transpose(1, 2, 0)
         rank = [k for k in range(n) if values[:, k].max() > 0]
@@ -489,24 +480,48 @@ def improve(
 # --- Its check by chains
 
 
-def sampler_of(recipe: Recipe, step_size: float) -> dict[str, Any]:
-    """The parameters of the recipe's sampler with this step size and the scheme that fits."""
-    return {**parameters_of(recipe), "step_size": step_size, "scheme": scheme_of(recipe)}
+CHAINS, MEMORIES, MOST_STEPS = 8, 12_000, 8_000_000
+"""Chains of a check, of so many autocorrelation times together that the standard error is about 4 %; steps at most."""
+CHUNK = 2_000
+"""Steps of each chain between two looks at the clock."""
 
 
-def predicted_time(
-    recipe: Recipe, target: Target, step_size: float, coordinate: int = 0, cells: int = CELLS_END
-) -> float:
-    """The τ of a coordinate of θ from the generator, in steps."""
-    flow = flow_of(recipe, target, cells)
-    values = flow.grid.mesh()[coordinate]
-    return fokker_planck.integrated_time(flow.matrix, flow.grid, flow.law, values, resolvent=flow.resolvent) / step_size
+@dataclass(frozen=True)
+class Check:
+    """The integrated autocorrelation time of the first coordinate of θ at the stable step, in steps."""
+
+    predicted: float
+    """From the generator: 2∫ρ dt over ε."""
+    measured: IntegratedTime
+    """From chains with the exact gradient; nan where they diverge or have no time."""
 
 
-def measured_time(spec: RunSpec, coordinate: int = 0) -> IntegratedTime:
-    """The τ of a column of a run, in steps, with its standard error; nan where the chains diverge or are too short."""
-    run = Run(spec, False)
-    run.advance(spec.burn_in + spec.n_steps)
-    if run.divergence is not None:
-        return IntegratedTime(np.nan, np.nan, np.nan)
-    return integrated_time(run.statistics, coordinate)
+def parameters(recipe: Recipe, step_size: float) -> dict[str, Any]:
+    """The parameters of the recipe's sampler with this step, to three digits, and the scheme that fits."""
+    return {**parameters_of(recipe), "step_size": float(f"{step_size:.3g}"), "scheme": scheme_of(recipe)}
+
+
+def check(recipe: Recipe, target: Choice, step_size: float, *, seed: int = 0, seconds: float = 10.0) -> Check:
+    """τ predicted and τ measured. Chains run for so many seconds at most."""
+    values = parameters(recipe, step_size)
+    step = float(values["step_size"])
+    made = make_target(target)
+    flow = flow_of(recipe, made, CELLS_END)
+    own = flow.grid.mesh()[0]
+    time_of = fokker_planck.integrated_time(flow.matrix, flow.grid, flow.law, own, resolvent=flow.resolvent)
+    predicted = time_of / step
+    n_steps = int(np.clip(MEMORIES * predicted, 10 * CHUNK, MOST_STEPS)) // CHAINS
+    spec = RunSpec.of(
+        target.key, "recipe", "full", target_params=target.values(), sampler_params=values,
+        n_steps=n_steps, n_chains=CHAINS, seed=seed,
+    )  # fmt: skip
+    return Check(predicted, measured_time(spec, seconds))
+
+
+def measured_time(spec: RunSpec, seconds: float = np.inf) -> IntegratedTime:
+    """The τ of a run's first column, in steps, with its standard error; nan of chains that diverge or are too short."""
+    run, began = Run(spec, False), time.perf_counter()
+    end = spec.burn_in + spec.n_steps
+    while run.steps < end and run.divergence is None and time.perf_counter() - began < seconds:
+        run.advance(min(CHUNK, end - run.steps))
+    return integrated_time(run.statistics, 0) if run.divergence is None else IntegratedTime(np.nan, np.nan, np.nan)

@@ -1,5 +1,6 @@
 """The recipe workbench on targets whose energy is no formula, and with many coordinates."""
 
+import asyncio
 from dataclasses import replace
 from html import unescape
 
@@ -30,7 +31,7 @@ def bench(target, **params):
     for name, value in params.items():
         state.set_target_param(name, value)
     state.set_sampler(0, "recipe")
-    made = Workbench(state, lambda *_: None, lambda call: call())
+    made = Workbench(state, lambda *_: None, lambda call: call(), asyncio.run)
     (card,) = made._cards.values()
     return state, made, {box.label: box for box in card._entries.values()}
 
@@ -270,7 +271,7 @@ def test_a_lessons_step_makes_no_workbench_before_it_is_asked_for(monkeypatch):
     def counts():
         state = AppState()
         link.read_query(state, "?lesson=langevin&step=2&answer=0")
-        made = Workbench(state, lambda *_: None, lambda call: call())
+        made = Workbench(state, lambda *_: None, lambda call: call(), asyncio.run)
         before = len(made._cards), made.panel.visible
         state.position.param.update(free=True, everything=True)
         return *before, len(made._cards), made.panel.visible
