@@ -2,12 +2,14 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from html import unescape
 
 import numpy as np
 import pytest
 
 from sgmcmc_lab.app import link
+from sgmcmc_lab.app.page import improving as page_search
 from sgmcmc_lab.app.page.equations import cards
 from sgmcmc_lab.app.page.formula_box import formula_box
 from sgmcmc_lab.app.page.workbench import Workbench
@@ -15,7 +17,9 @@ from sgmcmc_lab.app.state import WORKBENCH_VIEWS, AppState
 from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.recipes import RecipeView
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.recipe import search
 from sgmcmc_lab.samplers.recipe.flow import Flow
 from sgmcmc_lab.samplers.recipe.presets import preset
 from sgmcmc_lab.samplers.targets import TARGETS, Typed
@@ -279,3 +283,88 @@ def test_a_lessons_step_makes_no_workbench_before_it_is_asked_for(monkeypatch):
     assert counts() == (0, False, 3, True)
     monkeypatch.setattr(AppState, "shows", lambda self, name: True)
     assert counts()[:2] == (3, True)
+
+
+def improving(monkeypatch, target="double_well", kind="varying", most=15):
+    """A state, its card's search of a few recipes, and all that it has said."""
+    state = AppState()
+    state.open_workbench()
+    if target != "double_well":
+        state.set_target(target)
+    monkeypatch.setattr(page_search, "climb", partial(search.climb, most=most))
+    monkeypatch.setattr(search, "MEMORIES", 500)
+    monkeypatch.setattr(page_search, "SHOWN_SECONDS", 0.0)
+    made = Workbench(state, lambda *_: None, lambda call: call(), asyncio.run)
+    own = made._cards[0].improving
+    own.family.value = kind
+    heard: list[str] = []
+    own.result.param.watch(lambda event: heard.append(unescape(event.new)), "object")
+    return state, made, own, heard
+
+
+def test_improve_types_better_recipes_into_the_fields(monkeypatch):
+    """Fails where the boxes, the experiment and the step are not those of the best recipe, or no τ is said.
+
+    Planted fault: a search that tries nothing but what was typed, which changes no entry.
+    """
+    state, made, own, heard = improving(monkeypatch)
+    seen, resets = [], state.resets
+    state.param.watch(lambda event: seen.append(event.new), "experiment")
+    own.button.clicks += 1
+    values = state.experiment.lanes[0].sampler.values()
+    recipe = make_sampler(state.experiment.lanes[0].sampler).recipe(TARGETS["double_well"]())
+    found = search.score(recipe, TARGETS["double_well"]())
+    before = search.score(preset("sghmc", 1, "theta^4 - 2*theta^2"), TARGETS["double_well"]())
+    assert len(seen) > 1 and state.resets == resets + 1
+    assert found.per_gradient > 1.5 * before.per_gradient
+    assert values["step_size"] == pytest.approx(found.step_size, rel=0.01) and values["scheme"] == "semi_implicit"
+    boxes = {box.label: box.value for box in made._cards[0]._entries.values()}
+    assert (boxes["D r r"], boxes["Q θ r"]) == (values["diffusion_entries"][2], values["curl_entries"][0])
+    assert not own.running and own.button.label == "Improve" and not own.bar.visible
+    assert f"{before.per_gradient:.3g} → {found.per_gradient:.3g}" in heard[-1]
+    assert heard[-1].count("predicted") == 2 and "± " in heard[-1]
+    state, made, own, heard = improving(monkeypatch, most=1)
+    before = state.experiment.lanes[0].sampler.values()
+    own.button.clicks += 1
+    after = state.experiment.lanes[0].sampler.values()
+    assert {name for name in after if after[name] != before[name]} <= {"step_size", "scheme"}
+
+
+def test_a_search_that_is_stopped_keeps_the_best_recipe(monkeypatch):
+    """And one whose recipe was edited keeps the edit. Planted fault: a search that goes on, which checks by chains."""
+    state, _, own, heard = improving(monkeypatch)
+    state.param.watch(lambda *_: own.button.param.trigger("clicks"), "experiment")
+    own.button.clicks += 1
+    assert not own.running and "measured" not in heard[-1] and "→" in heard[-1]
+    assert "exp(" in state.experiment.lanes[0].sampler.values()["curl_entries"][0]
+
+    state, _, own, heard = improving(monkeypatch)
+    edits = iter([True])
+
+    def edit(*_):
+        if next(edits, False):
+            state.set_recipe(0, diffusion_entries=("0", "0", "7"))
+
+    own.result.param.watch(edit, "object")
+    own.button.clicks += 1
+    assert "the recipe was changed" in heard[-1] and not own.running
+    assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("0", "0", "7")
+
+
+@pytest.mark.parametrize(
+    ("target", "layout", "kind", "sentence"),
+    [
+        ("double_well", "theta", "curl", "With one coordinate Q is 0"),
+        ("double_well", "theta_r_xi", "varying", "z has 3 coordinates"),
+        ("logistic_large", "theta", "constant", "z has 10 coordinates"),
+    ],
+)
+def test_a_search_that_is_none_is_said_and_changes_nothing(target, layout, kind, sentence, monkeypatch):
+    state, made, _, _ = improving(monkeypatch, target)
+    made._cards[0].layout.value = layout
+    own = made._cards[0].improving
+    own.family.value = kind
+    before = state.experiment
+    own.button.clicks += 1
+    assert sentence in unescape(own.result.object) and not own.running
+    assert state.experiment == before

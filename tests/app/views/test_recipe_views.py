@@ -18,6 +18,7 @@ from sgmcmc_lab.app.views.completeness import (
     CONSTANT,
     EDGES,
     INNER,
+    LOWEST,
     NO_CURL,
     NO_DIFFUSION,
     ROWS,
@@ -330,6 +331,29 @@ def test_the_mark_is_where_the_recipe_is(entries, cell):
     page.view.background(page.frames())
     assert cell_of(page.compute()) == cell
     assert len(why) < 60
+
+
+def test_the_mark_rises_with_the_gap_per_gradient():
+    """Fails where a better recipe is not higher, or the way there is not drawn. Planted fault: a worse recipe, which
+    stays at the bottom; the second lane, which had no other recipe.
+    """
+    better = {"diffusion_entries": ("0", "0", "3.4*exp(-1/(1 + 1.2*theta^2))")}
+    better |= {"curl_entries": ("-0.42*exp(1.44/(1 + 1.2*theta^2))",)}
+    page = Page(Completeness, "double_well", SGHMC, SGHMC)
+    assert page.view.background(page.frames()) and not page.view.background(page.frames())
+    start = page.compute(5)
+    page.edit(**better)
+    assert page.view.background(page.frames())
+    data = page.compute()
+    bottom = ROWS[VARYING][0] + LOWEST
+    assert cell_of(data) == (BOTH, VARYING) and cell_of(data, 1) == (BOTH, CONSTANT)
+    assert float(data["mark 0"][1][0]) > bottom + 5
+    assert [len(data[f"way {i}"][0]) for i in range(2)] == [2, 1]
+    assert float(data["way 0"][1][0]) == float(start["mark 0"][1][0]) == ROWS[CONSTANT][0] + LOWEST
+    assert page.why()[0].startswith(INSIDE) and "0.005 → 0.0" in page.why()[0] and "→ 0.0" not in page.why()[1]
+    page.edit(**SGHMC | {"diffusion_entries": ("0", "0", "0.1 + 0.001*theta^2")})
+    page.view.background(page.frames())
+    assert float(page.compute()["mark 0"][1][0]) == bottom
 
 
 def test_dropping_gamma_puts_the_mark_outside_at_once():
