@@ -32,6 +32,9 @@ POOL = Pool(1, "search")
 SHOWN_SECONDS = 0.8
 """The fields have a new recipe so often at most, so that it can be seen."""
 
+LONGEST_SECONDS = 120.0
+"""A search ends after so long: a recipe on many rows takes seconds."""
+
 DoLater = Callable[[Coroutine[Any, Any, None]], None]
 
 
@@ -49,7 +52,7 @@ class Improving:
         self._set: dict[str, Any] = {}
         """The parameters of the sampler that the search has typed last."""
         self.family = pmui.Select(
-            label="Improve",
+            label="Family",
             options={title: kind for kind, title in FAMILIES.items()},
             value=VARYING,
             width=160,
@@ -90,7 +93,7 @@ class Improving:
         recipe = cast(RecipeSampler, make_sampler(choice)).recipe(target)
         self._set, self._stopped, self._given_up = dict(choice.values()), False, False
         self._show(True, "Searching…")
-        search = climb(recipe, target, self.family.value)
+        search = climb(recipe, target, self.family.value, seconds=LONGEST_SECONDS)
         self._do_later(self._follow(search, state.experiment.target))
 
     def _show(self, running: bool, text: str, severity: str = "info", share: float = 0.0) -> None:

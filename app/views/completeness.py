@@ -124,6 +124,8 @@ def stationary(recipe: Recipe, target: Target) -> bool:
     return bool(good.any() and value[good].max() < 1e-9 * max(1.0, *(float(d[good].max()) for d in drift)))
 
 
+MOST_ROWS = 200
+"""With more data a recipe's gap per gradient takes seconds, and the other pages' captions wait for the same thread."""
 _SCORES: ByTarget[Recipe, Score | None] = ByTarget()
 
 
@@ -132,7 +134,7 @@ def score_of(recipe: Recipe, target: Target) -> Score | None:
 
     def find() -> Score | None:
         try:
-            return score(recipe, target)
+            return score(recipe, target) if len(target.data()) <= MOST_ROWS else None
         except FAILURES:
             return None
 

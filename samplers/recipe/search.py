@@ -61,8 +61,8 @@ ENOUGH = 1e-4
 """The search ends where the simplex has become as small."""
 DIGITS = 5
 """Significant digits of what is typed into D and Q; the search scores what is typed."""
-_SIDE = (401, 49, 25)
-"""Points a side for the stable step, by the number of coordinates."""
+_SIDE, _SIDE_OF_DATA = (401, 49, 25), (101, 31, 15)
+"""Points a side for the stable step, by the number of coordinates; fewer where each costs all data."""
 _NODES = np.array([-np.sqrt(3.0), 0.0, np.sqrt(3.0)]), np.array([1.0, 4.0, 1.0]) / 6
 """Gauss–Hermite's three points: exact for energies of degree up to 5."""
 _SHARE = 1e-7
@@ -141,7 +141,8 @@ class _Defect:
         n = len(recipe.layout.names)
         if n > len(_SIDE):
             raise SearchError(f"z has {n} coordinates; the stable step is found for up to {len(_SIDE)}.")
-        axes = [np.linspace(low, high, _SIDE[n - 1] + 2)[1:-1] for low, high in shown(recipe, target)]
+        side = (_SIDE_OF_DATA if len(target.data()) else _SIDE)[n - 1]
+        axes = [np.linspace(low, high, side + 2)[1:-1] for low, high in shown(recipe, target)]
         points = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
         H = self._values([recipe.hamiltonian], points)[0]
         weight = np.exp(-(H - np.nanmin(H)))
@@ -275,7 +276,7 @@ class Family:
             mean = 0.0 if abs(mean) < 1e-3 * sd else float(f"{mean:.3g}")
             precision = float(f"{sd**-2:.3g}")
             centred = f"({label} {'-' if mean > 0 else '+'} {abs(mean):g})" if mean else label
-            terms.append(f"{precision:g}*{centred}^2")
+            terms.append(f"{centred}^2" if precision == 1 else f"{precision:g}*{centred}^2")
             total += precision * (x - mean) ** 2
         return f"1/(1 + {' + '.join(terms)})", 1 / (1 + total)
 
@@ -379,12 +380,15 @@ def _text(value: float, rest: str) -> str:
 # --- The search
 
 
-def climb(recipe: Recipe, target: Target, kind: str = VARYING, most: int = EVALUATIONS) -> Iterator[Found]:
+def climb(
+    recipe: Recipe, target: Target, kind: str = VARYING, most: int = EVALUATIONS, seconds: float = np.inf
+) -> Iterator[Found]:
     """The best recipe so far, after each one or two that are tried, by Nelder and Mead's simplex.
 
-    It begins with the recipe itself, and never yields a worse one. Close the generator to end the search. Raises
-    :class:`SearchError` at the first one where there is nothing to search.
+    It begins with the recipe itself, and never yields a worse one. Close the generator to end the search; after so
+    many ``seconds`` it ends by itself. Raises :class:`SearchError` at the first one where there is nothing to search.
     """
+    end = time.perf_counter() + seconds
     family = Family(recipe, target, kind)
     search = _Search(family, most)
     yield search.begin()
@@ -399,6 +403,8 @@ def climb(recipe: Recipe, target: Target, kind: str = VARYING, most: int = EVALU
             )
             simplex, heights = found.final_simplex
             yield search.found()
+            if time.perf_counter() > end:
+                return
             spread = np.abs(simplex - simplex[0]).max()
             if spread < ENOUGH or (search.tried == before and np.ptp(heights) < 1e-6):
                 break
