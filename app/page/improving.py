@@ -171,7 +171,11 @@ class Improving:
             times = " ".join(
                 _times(when, found) for when, found in (("before", before), ("now", after)) if found is not None
             )
-            self._show(False, f"{better}{_gaps(first, last)} {_count(last.tried)} {step} {times}".strip(), "success")
+            self._show(
+                False,
+                f"{better}{_gaps(before or first, after or last)} {_count(last.tried)} {step} {times}".strip(),
+                "success",
+            )
             if self._mine():
                 # The statistics would mix all recipes on the way.
                 self._state.reset()
@@ -181,7 +185,7 @@ def _count(tried: int) -> str:
     return f"{tried} recipes tried." if tried != 1 else "1 recipe tried."
 
 
-def _gaps(first: Found, found: Found) -> str:
+def _gaps(first: Found | Check, found: Found | Check) -> str:
     old, new = first.score.per_gradient, found.score.per_gradient
     return f"Gap per gradient {old:.3g} → {new:.3g}, × {new / old:.3g}."
 

@@ -191,6 +191,8 @@ FAULTS = {
     ("network-figures", 1): [((1, 3), (1, 2, 3)), ((2, 4), (4,)), ((1, 5), (5, 6))],
     ("network-figures", 2): [((1, 3), (1,)), ((1, 2), (2,)), ((2, 3), (3,)), ((1, 4), (4,))],
     ("network-figures", 3): [((1, 5), (1, 2, 3, 4))],
+    ("search", 1): [((1, 2), (1, 2, 3, 4)), ({"lane1": {"sampler": {"curl_entries": ["-exp(theta^2/4)"], "gamma": False}}, "lane2": {"sampler": {"gamma": False}}}, (5, 6))],
+    ("search", 2): [((1, 2), (1, 2, 3, 4)), ((2, 3), (5, 6))],
     ("drift", 1): [((1, 2), (1, 2, 4, 5)), ({"lane2": {"sampler": {"drift_entries": ["-(1 + theta^2)*(4*theta^3 - 4*theta) + 2*theta"]}}}, (3,))],
     ("drift", 2): [((1, 2), (1, 3)), ({"lane1": {"sampler": {"diffusion_entries": ["2", "0", "2"]}}}, (2, 4))],
     ("clusters", 1): [(unlearned, (1, 2, 3, 4))],

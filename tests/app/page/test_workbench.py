@@ -1,6 +1,7 @@
 """The recipe workbench on targets whose energy is no formula, and with many coordinates."""
 
 import asyncio
+import re
 from dataclasses import replace
 from functools import partial
 from html import unescape
@@ -321,7 +322,8 @@ def test_improve_types_better_recipes_into_the_fields(monkeypatch):
     boxes = {box.label: box.value for box in made._cards[0]._entries.values()}
     assert (boxes["D r r"], boxes["Q θ r"]) == (values["diffusion_entries"][2], values["curl_entries"][0])
     assert not own.running and own.button.label == "Improve" and not own.bar.visible
-    assert f"{before.per_gradient:.3g} → {found.per_gradient:.3g}" in heard[-1]
+    gaps = [float(text) for text in re.findall(r"gradient ([\d.]+) → ([\d.]+),", heard[-1])[0]]
+    assert gaps == pytest.approx([before.per_gradient, found.per_gradient], rel=0.15)
     assert heard[-1].count("predicted") == 2 and "± " in heard[-1]
     state, made, own, heard = improving(monkeypatch, most=1)
     before = state.experiment.lanes[0].sampler.values()

@@ -145,7 +145,9 @@ def test_the_search_beats_every_preset_on_the_double_well():
     assert not beats(chains(start))
     error = made.measured.standard_error
     assert abs(made.measured.tau - made.predicted) < critical(1e-3) * error + 0.05 * made.predicted
-    assert found.score.per_gradient > 3 * search.score(start, target).per_gradient
+    # The coarse grid of the search flatters what it has chosen.
+    assert 0.8 * found.score.gap < made.score.gap
+    assert made.score.per_gradient > 3 * search.score(start, target).per_gradient
 
 
 def test_the_law_of_the_found_recipe():
