@@ -217,7 +217,7 @@ def _names(lanes: Sequence[Any]) -> list[str]:
 def _name(lanes: Sequence[Any], i: int) -> str:
     sampler = lanes[i].sampler
     values, *others = (
-        {**lane.sampler.values(), **lane.gradient.values()}
+        {**lane.sampler.values(), **lane.gradient.values(), **lane.schedule.values()}
         for lane in (lanes[i], *lanes)
         if lane.sampler.key == sampler.key
     )
@@ -237,7 +237,7 @@ def _marginal(lanes: Lanes) -> Any:
     for i, name, trace in lanes.traces:
         k = lanes.column(trace)
         column = trace.statistics.columns[k]
-        fine, n = bin_edges(column), trace.statistics.n_draws
+        fine, n = bin_edges(column), trace.statistics.total
         low, high = column.axis
         places = np.unique(np.searchsorted(fine, (np.geomspace if column.log else np.linspace)(low, high, CELLS + 1)))
         edges = fine[np.minimum(places, len(fine) - 1)]
@@ -276,7 +276,7 @@ def _joint(lanes: Lanes) -> Any:
             return None
         (x0, x1), (y0, y1) = (column.axis for column in target.columns[:2])
         names = [column.name for column in target.columns[:2]]
-        counts = (statistics.sums.joint.T[::-1] / max(statistics.n_draws, 1)).astype(np.float32)
+        counts = (statistics.sums.joint.T[::-1] / max(statistics.total, 1)).astype(np.float32)
         image = hv.Image(counts, names, "share", bounds=(x0, y0, x1, y1)).opts(cmap="Blues")
         x, y = np.linspace(x0, x1, 120), np.linspace(y0, y1, 120)
         density = np.exp(target.log_column_density(np.stack(np.meshgrid(x, y), axis=-1)))

@@ -606,7 +606,7 @@ def _sweep(
         if size * seeds > MAX_POINTS:
             raise SpecError("grid", size, f"with {seeds} seeds allowed are at most {MAX_POINTS // seeds:,} points")
         for point in (*made.points(spec, False), *made.points(quick_spec, True)):
-            MEASURES[measure.key](**measure.values()).check(point.spec)
+            MEASURES[measure.key](**measure.values()).fit(point.spec)
     except SpecError as error:
         raise sweep.location.wrapped(sweep.path, error) from None
     return made
@@ -731,7 +731,7 @@ def _check_measure(
             if number > len(runs):
                 raise SpecError("against", BEFORE, f"the step's own run has no lane {lane}")
             run = runs[number - 1]
-            made.check(run)
+            made.fit(run)
             if made.of_model:
                 continue
             kept = run.n_chains * (run.n_steps // run.thin) * run.make_target().dim

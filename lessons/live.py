@@ -20,7 +20,7 @@ def values(spec: Experiment) -> dict[str, float]:
     """
     out: dict[str, float] = {}
     for i, lane in enumerate(spec.lanes, 1):
-        for name, value in (*lane.sampler.params, *lane.gradient.params):
+        for name, value in (*lane.sampler.params, *lane.gradient.params, *lane.schedule.params):
             if isinstance(value, int | float) and not isinstance(value, bool):
                 out[f"{name}{i}"] = float(value)
                 out.setdefault(name, float(value))

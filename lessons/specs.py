@@ -19,10 +19,13 @@ from sgmcmc_lab.samplers.migrations import change_to_2, migrated
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.registry import Named
+from sgmcmc_lab.samplers.schedules import SCHEDULES
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, SETTINGS, settings_of
 
-WORDS = ("target", "sampler", "gradient", "lanes", "seed", "n_chains", "speed")
+WORDS = ("target", "sampler", "gradient", "schedule", "lanes", "seed", "n_chains", "speed")
 """Controls that are no single value: menus, adding and removing lanes, the transport's."""
+PARTS = ("sampler", "gradient", "schedule")
+"""The choices that make a lane, in the order in which a link has them."""
 
 
 def choice_data(field: str, value: Any) -> dict[str, Any]:
@@ -56,16 +59,14 @@ def experiment(data: Any) -> Experiment:
 
 
 def lane_data(lane: Any, target: Mapping[str, Any]) -> dict[str, Any]:
-    """A lane as plain data: ``"sampler(…)~gradient(…)"``, a table, or a table with a named ``preset`` of the recipe.
+    """A lane as plain data: ``"sampler(…)~gradient(…)~schedule(…)"``, a table, or a table with a named ``preset`` of
+    the recipe.
 
     Raises :class:`SpecError`.
     """
     if isinstance(lane, str):
-        sampler, wave, gradient = lane.partition("~")
-        return {
-            "sampler": choice_data("sampler", sampler),
-            **({"gradient": choice_data("gradient", gradient)} if wave else {}),
-        }
+        texts = zip(PARTS, lane.split("~", 2), strict=False)
+        return {part: choice_data(part, text) for part, text in texts if text or part == "sampler"}
     if not isinstance(lane, Mapping):
         raise SpecError("lane", lane, "allowed is sampler(…)~gradient(…), or a table")
     out = dict(lane)
@@ -78,8 +79,9 @@ def lane_data(lane: Any, target: Mapping[str, Any]) -> dict[str, Any]:
         out["sampler"] = {"key": RecipeSampler.key, "params": {**parameters_of(recipe), **own}}
     elif "sampler" in out:
         out["sampler"] = choice_data("sampler", out["sampler"])
-    if "gradient" in out:
-        out["gradient"] = choice_data("gradient", out["gradient"])
+    for part in ("gradient", "schedule"):
+        if part in out:
+            out[part] = choice_data(part, out[part])
     return out
 
 
@@ -160,7 +162,7 @@ def _places(data: dict[str, Any], address: str) -> list[dict[str, Any]]:
     name = parts[-1]
     found: list[tuple[Named[Any], dict[str, Any]]] = []
     lane = re.fullmatch(r"lane([1-9])", parts[0])
-    kinds: dict[str, Named[Any]] = {"sampler": ANY_SAMPLER, "gradient": GRADIENTS}
+    kinds: dict[str, Named[Any]] = {"sampler": ANY_SAMPLER, "gradient": GRADIENTS, "schedule": SCHEDULES}
     lanes = data["lanes"]
     if parts[0] == "target" and len(parts) == 2:
         found = [(ANY_TARGET, data["target"])]
@@ -182,7 +184,7 @@ def addresses(data: Mapping[str, Any]) -> list[str]:
     out += [
         f"lane{i}.{part}.{name}"
         for i, lane in enumerate(data["lanes"], 1)
-        for part in ("sampler", "gradient")
+        for part in PARTS
         if part in lane
         for name in lane[part]["params"]
     ]

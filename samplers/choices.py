@@ -7,6 +7,7 @@ from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
 from sgmcmc_lab.samplers.kernels import SAMPLERS, Sampler
 from sgmcmc_lab.samplers.parameters import Value, check_all
 from sgmcmc_lab.samplers.registry import Named
+from sgmcmc_lab.samplers.schedules import SCHEDULES, Schedule
 from sgmcmc_lab.samplers.targets import TARGETS, Target, own
 
 
@@ -58,6 +59,12 @@ def make_gradient(choice: Choice) -> Estimator:
     """The gradient estimator as an object, shared by all who ask for the same one."""
     cls: Any = GRADIENTS[choice.key]
     return cast(Estimator, _made(cls, choice.params))
+
+
+def make_schedule(choice: Choice) -> Schedule:
+    """The step-size schedule as an object, shared by all who ask for the same one."""
+    cls: Any = SCHEDULES[choice.key]
+    return cast(Schedule, _made(cls, choice.params))
 
 
 @lru_cache(maxsize=256)

@@ -46,6 +46,7 @@ from sgmcmc_lab.samplers.parameters import (
     declared,
 )
 from sgmcmc_lab.samplers.reader import MAX_JSON
+from sgmcmc_lab.samplers.schedules import SCHEDULES
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ModelSettings, Settings
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.own import OfTable, Table, keep
@@ -83,7 +84,9 @@ def _add_experiment(parser: argparse.ArgumentParser, data: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers", description="SG-MCMC Lab without a screen.")
     commands = parser.add_subparsers(required=True, metavar="list | run | live")
-    listing = commands.add_parser("list", help="targets, samplers, gradients, models, methods and their parameters")
+    listing = commands.add_parser(
+        "list", help="targets, samplers, gradients, schedules, models, methods and their parameters"
+    )
     listing.add_argument("--json", action="store_true", help="as JSON")
     listing.set_defaults(command=_list)
     running = commands.add_parser("run", help="run a saved experiment")
@@ -108,13 +111,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def catalogue() -> dict[str, Any]:
-    """Targets, samplers, gradients, models and methods with their parameters, a run's settings, and what fits what."""
+    """Targets, samplers, gradients, schedules, models and methods with their parameters, the settings of a run, and
+    what fits what.
+    """
     return {
         "targets": [_entry(x, "title", "tex", "source", "support") for x in TARGETS.values()],
         "samplers": [
             _entry(x, "title", "update", "diffusion", "curl", "integrator", "source") for x in SAMPLERS.values()
         ],
         "gradients": [_entry(x, "title", "tex") for x in GRADIENTS.values()],
+        "schedules": [_entry(x, "title", "update") for x in SCHEDULES.values()],
         "settings": _parameters(Settings),
         "model_settings": _parameters(ModelSettings),
         "combinations": [
@@ -172,7 +178,7 @@ def _list(options: argparse.Namespace) -> int:
         print(
             "\n\n".join(
                 [
-                    *(_section(data, name) for name in ("targets", "samplers", "gradients")),
+                    *(_section(data, name) for name in ("targets", "samplers", "gradients", "schedules")),
                     _pairs(data),
                     *(_section(data, name) for name in ("models", "methods")),
                     _studies(data),

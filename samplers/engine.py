@@ -22,6 +22,7 @@ from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
 from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.running_statistics import BLOCK, N_LAGS, Statistics, accumulate, sums_type
+from sgmcmc_lab.samplers.schedules import share_of_step
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
 from sgmcmc_lab.samplers.trace import Divergence, Trace
 
@@ -34,7 +35,7 @@ _LOOP = types.int64(
     types.FunctionType(jit.POTENTIAL), types.FunctionType(jit.GRADIENT), types.FunctionType(jit.BATCH), types.FunctionType(jit.DRAW), jit.vector,
     jit.vector, jit.matrix, types.FunctionType(jit.PROJECT), types.FunctionType(jit.FLOW), jit.integers,
     types.FunctionType(jit.OBSERVE), types.FunctionType(jit.KERNEL), jit.vector, jit.noise_type, types.FunctionType(jit.ESTIMATE), jit.vector, jit.vector,
-    jit.matrix, jit.vector, sums_type, types.boolean, jit.cube, jit.integers, types.int64,
+    jit.matrix, jit.vector, sums_type, types.boolean, jit.cube, jit.integers, jit.vector, types.int64, types.int64,
 )  # fmt: skip
 
 _BEGIN = types.void(
@@ -106,12 +107,14 @@ def _restore(draws, n, centre, factor):
 @jit.loop(_LOOP)
 def advance_all(
     rng, position, momentum, data, memory, potential, gradient, batch, draw, target_params, centre, factor, project, flow, shape, observe, kernel, params,
-    noise, estimate, estimate_params, limits, last_gradient, counts, sums, counting, kept, kept_clock, n,
+    noise, estimate, estimate_params, limits, last_gradient, counts, sums, counting, kept, kept_clock, schedule, first, n,
 ):  # fmt: skip
     """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
 
     The kernel moves z, and what is counted is θ = ``centre`` + ``factor`` z; without rows of ``factor`` it moves θ.
     ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from index ``kept_clock[0]`` on.
+    With a ``schedule`` each step has its own size, and so its own call of the kernel; the first step has the number
+    ``first``.
     """
     n_chains, dim = position.shape
     state = jit.State(position, momentum, data, memory)
@@ -131,11 +134,20 @@ def advance_all(
     draws = np.empty((block, n_chains, dim))
     values = np.empty((sums.bins.shape[0], n_chains, block))
     scratch = np.empty((2, block + N_LAGS))
+    scheduled = schedule.shape[0] > 0
+    shares, now = np.empty(block if scheduled else 0), params.copy()
     lowest = limits.min()
     done = 0
     while done < n:
         m = min(block, n - done)
-        kernel(rng, state, model, source, params, draws, m, info)
+        if scheduled:
+            for t in range(m):
+                shares[t] = share_of_step(schedule, first + done + t)
+                # The step size is the first parameter of every kernel that has one.
+                now[0] = params[0] * shares[t]
+                kernel(rng, state, model, source, now, draws[t : t + 1], 1, info)
+        else:
+            kernel(rng, state, model, source, params, draws, m, info)
         if factor.shape[0] > 0:
             _restore(draws, m, centre, factor)
         good = m
@@ -149,7 +161,7 @@ def advance_all(
                     break
         if counting and good > 0:
             observe(draws, good, values)
-            accumulate(sums, draws, values, good, scratch)
+            accumulate(sums, draws, values, good, scratch, shares)
             for t in range(good):
                 if kept_clock[2] % kept_clock[1] == 0 and kept_clock[0] < kept.shape[1]:
                     for c in range(n_chains):
@@ -187,7 +199,7 @@ class Run:
         spec = self.spec
         jit.prepare(functions(spec))
         self._aim(spec.target, early)
-        self.sampler = spec.make_sampler()
+        self.sampler, self.schedule = spec.make_sampler(), spec.make_schedule()
         self._touched_before, self._gradients_before, self._counted = 0.0, 0.0, 0
         self._gradients_per_step, self._data_per_gradient, self._priced_from = 0.0, 0.0, 0
         self._estimate_by(spec.make_gradient())
@@ -280,6 +292,15 @@ class Run:
         last = self.changes[-1] if self.changes else self.spec
         return replace(self.spec, target=self._aimed, sampler=last.sampler, gradient=last.gradient, changes=())
 
+    @property
+    def next_sampler(self) -> Sampler:
+        """The sampler with the size of the next step, or the smallest that it may have."""
+        if not self.schedule.falls:
+            return self.sampler
+        values = self.now.sampler.values()
+        size = float(values["step_size"]) * float(self.schedule.shares(np.array([self.steps]))[0])  # type: ignore[arg-type]
+        return type(self.sampler)(**{**values, "step_size": max(size, self.sampler.param.step_size.bounds[0])})
+
     def advance(self, n: int) -> None:
         """Make ``n`` more steps of every chain, or fewer where one diverges. Releases the interpreter's lock."""
         goal = self.steps + n
@@ -366,7 +387,7 @@ class Run:
             *(self.whitening or (np.zeros(dim), np.zeros((0, dim)))), self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
             self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
-            self.kept, self.kept_clock, n,
+            self.kept, self.kept_clock, self.schedule.packed(), self.steps, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
         self.steps += done

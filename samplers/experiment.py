@@ -16,18 +16,22 @@ import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
 from sgmcmc_lab.samplers import link
-from sgmcmc_lab.samplers.choices import Choice, choice_dict, make_gradient, make_sampler, make_target
+from sgmcmc_lab.samplers.choices import Choice, choice_dict, make_gradient, make_sampler, make_schedule, make_target
 from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels import Sampler
 from sgmcmc_lab.samplers.kernels.base import KEPT
-from sgmcmc_lab.samplers.lanes import Change, Lane, first_lanes, lane_dict
+from sgmcmc_lab.samplers.lanes import CONSTANT, Change, Lane, first_lanes, lane_dict
 from sgmcmc_lab.samplers.migrations import VERSION
 from sgmcmc_lab.samplers.parameters import OWN, UPLOADED, SpecError
 from sgmcmc_lab.samplers.reader import ExperimentReader, Parts, mapping, numbers_per_step, parse_json
 from sgmcmc_lab.samplers.registry import MODELS
+from sgmcmc_lab.samplers.schedules import Schedule
 from sgmcmc_lab.samplers.settings import ANY_TARGET, SETTINGS, is_model, settings_of
 from sgmcmc_lab.samplers.targets import TARGETS, Target, own
 from sgmcmc_lab.samplers.targets.base import Array
+
+_LANE_FIELDS = ("sampler", "gradient", "schedule", "changes")
+"""The fields of a run that belong to its lane."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class RunSpec:
     stream: int | None = None
     """The number of the stream among the streams of random numbers that are spawned from the seed; None for the seed's
     own. Kernels side by side have the same random numbers, methods of a model each their own."""
+    schedule: Choice = CONSTANT
+    """How the step size falls; with it the draws are weighted by their step sizes."""
 
     @classmethod
     def of(
@@ -81,7 +87,7 @@ class RunSpec:
     def from_dict(cls, data: Any) -> "RunSpec":
         """A checked spec from plain data. Raises :class:`~samplers.parameters.SpecError`."""
         data = mapping("spec", data)
-        lane_fields = {"sampler", "gradient", "changes"}
+        lane_fields = set(_LANE_FIELDS)
         lane = {name: value for name, value in data.items() if name in lane_fields}
         rest = {name: value for name, value in data.items() if name not in lane_fields}
         if "lanes" in rest:
@@ -99,7 +105,7 @@ class RunSpec:
         return {
             "version": VERSION,
             "target": choice_dict(self.target),
-            **lane_dict(Lane(self.sampler, self.gradient, self.changes)),
+            **lane_dict(Lane(self.sampler, self.gradient, self.changes, schedule=self.schedule)),
             **_settings_dict(self),
         }
 
@@ -126,6 +132,10 @@ class RunSpec:
     def make_gradient(self) -> Estimator:
         """The gradient estimator as an object, with the parameters of the start."""
         return make_gradient(self.gradient)
+
+    def make_schedule(self) -> Schedule:
+        """The step-size schedule as an object."""
+        return make_schedule(self.schedule)
 
     def numbers_per_step(self) -> int:
         """How many numbers of data, or coordinates, the gradients of all chains look at in a step, at most."""
@@ -195,6 +205,7 @@ class Experiment:
                 lane.sampler,
                 lane.gradient,
                 changes=lane.changes,
+                schedule=lane.schedule,
                 stream=i if self.of_model else None,
                 **{**settings, **({} if lane.n_steps is None else {"n_steps": lane.n_steps})},
             )
@@ -220,7 +231,7 @@ class Experiment:
         """
         data = mapping("spec", data)
         if "lanes" not in data and "methods" not in data:
-            lane = {name: data[name] for name in ("sampler", "gradient", "changes") if name in data}
+            lane = {name: data[name] for name in _LANE_FIELDS if name in data}
             data = {**{name: value for name, value in data.items() if name not in lane}, "lanes": [lane]}
         return cls._of_parts(ExperimentReader(None).experiment(data))
 

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 from sgmcmc_lab.samplers.choices import Choice, choice_dict
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.registry import METHODS
+from sgmcmc_lab.samplers.schedules import Constant
 from sgmcmc_lab.samplers.settings import is_model, settings_of
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 
 OWN_GRADIENT = Choice("", ())
 """The gradient of a model's method, in place of an estimator: it brings its own."""
+CONSTANT = Choice(Constant.key, ())
+"""The schedule of a lane whose steps all have the same size."""
 
 
 class Change(NamedTuple):
@@ -35,6 +38,8 @@ class Lane:
     changes: tuple[Change, ...] = ()
     n_steps: int | None = None
     """How many steps this lane makes, where it is not the experiment's number."""
+    schedule: Choice = CONSTANT
+    """How its step size falls; with it the draws are weighted by their step sizes."""
 
 
 def max_lanes(target: str) -> int:
@@ -72,6 +77,8 @@ def lane_dict(lane: Lane) -> dict[str, Any]:
         out["gradient"] = choice_dict(lane.gradient)
     if lane.n_steps is not None:
         out["n_steps"] = lane.n_steps
+    if lane.schedule != CONSTANT:
+        out["schedule"] = choice_dict(lane.schedule)
     if lane.changes:
         out["changes"] = [
             {"step": x.step, "sampler": choice_dict(x.sampler)}

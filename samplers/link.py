@@ -8,10 +8,11 @@ from urllib.parse import parse_qsl, quote
 
 from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.gradients import GRADIENTS
-from sgmcmc_lab.samplers.lanes import Lane
+from sgmcmc_lab.samplers.lanes import CONSTANT, Lane
 from sgmcmc_lab.samplers.migrations import VERSION, migrated, version_of
 from sgmcmc_lab.samplers.parameters import SpecError, Value, declared
 from sgmcmc_lab.samplers.registry import Named
+from sgmcmc_lab.samplers.schedules import SCHEDULES
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, SETTINGS, settings_of
 
 MAX_QUERY = 8_000
@@ -92,7 +93,8 @@ def write_query(target: Choice, lanes: Sequence[Lane], settings: Mapping[str, An
     parts = [("v", str(VERSION)), ("target", choice_text(ANY_TARGET, target))]
     for lane in lanes:
         gradient = f"~{choice_text(GRADIENTS, lane.gradient)}" if lane.gradient.key else ""
-        parts.append(("lane", choice_text(ANY_SAMPLER, lane.sampler) + gradient))
+        schedule = f"~{choice_text(SCHEDULES, lane.schedule)}" if lane.schedule != CONSTANT else ""
+        parts.append(("lane", choice_text(ANY_SAMPLER, lane.sampler) + gradient + schedule))
     parts += [(name, str(settings[name])) for name in ("seed", "n_chains")]
     known = settings_of(target.key)
     seldom = {name: settings[name] for name in _SELDOM if name in known}
@@ -111,10 +113,8 @@ def read_query(query: str) -> tuple[dict[str, Any], list[str]]:
         elif name == "target":
             data["target"] = parse_choice("target", text, messages)
         elif name == "lane":
-            sampler, _, gradient = text.partition("~")
-            lane = {"sampler": parse_choice("sampler", sampler, messages)}
-            if gradient:
-                lane["gradient"] = parse_choice("gradient", gradient, messages)
+            named = zip(("sampler", "gradient", "schedule"), text.split("~", 2), strict=False)
+            lane = {part: parse_choice(part, one, messages) for part, one in named if one or part == "sampler"}
             data["lanes"].append(lane)
         elif name in SETTINGS:
             data[name] = text

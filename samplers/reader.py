@@ -9,11 +9,12 @@ import param
 from sgmcmc_lab.samplers.choices import Choice, default_choice, make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
 from sgmcmc_lab.samplers.kernels import SAMPLERS, Sampler
-from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, Change, Lane, first_chains, max_lanes, samplers_of
+from sgmcmc_lab.samplers.lanes import CONSTANT, OWN_GRADIENT, Change, Lane, first_chains, max_lanes, samplers_of
 from sgmcmc_lab.samplers.migrations import VERSION, migrated, version_of
 from sgmcmc_lab.samplers.parameters import SpecError, Value, check, check_all, declared, nearest, written
 from sgmcmc_lab.samplers.registry import Named
 from sgmcmc_lab.samplers.requirements import MEMORY
+from sgmcmc_lab.samplers.schedules import SCHEDULES
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, Settings, is_model, settings_of
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 
@@ -264,7 +265,9 @@ class ExperimentReader(Reader):
 
     def lane(self, data: Mapping[str, Any], target: str, density: Target | None) -> Lane:
         """A lane on a target, given by its key; ``density`` is that target where it is one, None of a model."""
-        fields = ("sampler", "gradient", "changes") if density is not None else ("sampler", "changes", "n_steps")
+        fields = (
+            ("sampler", "gradient", "schedule", "changes") if density is not None else ("sampler", "changes", "n_steps")
+        )
         for name in data:
             if name not in fields:
                 allowed = f"a lane on {target} has {', '.join(fields)}"
@@ -281,8 +284,9 @@ class ExperimentReader(Reader):
             allowed = f"it does not fit the target {target}{why}; these do: {', '.join(fitting)}"
             self.problem(SpecError("sampler", choice.key, allowed), fitting[0])
             choice = default_choice(ANY_SAMPLER, fitting[0])
-        gradient, n_steps = OWN_GRADIENT, None
+        gradient, n_steps, schedule = OWN_GRADIENT, None, CONSTANT
         if density is not None:
+            schedule = self.schedule(data.get("schedule"), choice)
             try:
                 make_sampler(choice).check(density)
             except SpecError as error:
@@ -292,7 +296,16 @@ class ExperimentReader(Reader):
             choice = _with_first_values(choice, data.get("sampler"), gradient, density)
         elif data.get("n_steps") is not None:
             n_steps = cast(int, self.value(settings_of(target)["n_steps"], "lane.n_steps", data["n_steps"]))
-        return Lane(choice, gradient, self.changes(data.get("changes", ()), choice, density), n_steps)
+        return Lane(choice, gradient, self.changes(data.get("changes", ()), choice, density), n_steps, schedule)
+
+    def schedule(self, data: Any, sampler: Choice) -> Choice:
+        """The lane's step-size schedule, for samplers that have a step size."""
+        choice = CONSTANT if data is None else self.choice(SCHEDULES, "schedule", data, CONSTANT.key)
+        if choice != CONSTANT and "step_size" not in sampler.values():
+            allowed = f"{SAMPLERS[sampler.key].title} has no step size; allowed is {CONSTANT.key}"
+            self.problem(SpecError("schedule", choice.key, allowed), CONSTANT.key)
+            return CONSTANT
+        return choice
 
     def changes(self, changes: Any, choice: Choice, density: Target | None) -> tuple[Change, ...]:
         """A lane's changes, in the order of their steps."""

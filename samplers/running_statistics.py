@@ -3,6 +3,10 @@
 For every column of the target: a histogram, four power sums for each chain, and autocovariances at
 lags 0…15 of every 4th, 16th, 64th… step. A frame therefore costs the same at step 10⁹ as at step 10³.
 Of the draws themselves only a tail and a thinned history are kept.
+
+With a step-size schedule a draw counts with the weight ε_t, in whole units of a :data:`UNIT`-th of the first step; the
+rest is carried to the next draw, so that the total has no rounding error. Histograms and power sums are then weighted;
+autocovariances, the history and the tail are not.
 """
 
 from dataclasses import dataclass
@@ -32,15 +36,20 @@ TAIL = 1024
 BLOCK = 4096
 """Chain-steps between two updates: the draws of a block stay in the processor's second-level cache."""
 
+UNIT = 2**20
+"""The weight of a draw whose step has the size ε; without a schedule each draw has the weight 1."""
+
 # Indices in the clock.
-STEPS, KEPT, STRIDE, WRITTEN = range(4)
+STEPS, KEPT, STRIDE, WRITTEN, WEIGHT = range(5)
+# Indices in the weights.
+SQUARES, CARRY = range(2)
 
 
 class Sums(NamedTuple):
     """The arrays as the compiled loop sees them."""
 
     clock: Any
-    """[steps counted, draws in the history, its stride, steps written to the tail]."""
+    """[steps counted, draws in the history, its stride, steps written to the tail, sum of the steps' weights]."""
     scales: Any
     """(columns, 5): whether binned by logarithm, lowest edge, bins a unit, centre, 1/scale."""
     bins: Any
@@ -63,6 +72,8 @@ class Sums(NamedTuple):
     """(watched, HISTORY, columns)."""
     tail: Any
     """(TAIL, watched, dim): a ring of θ."""
+    weights: Any
+    """[sum of the squares of the weights, part of a unit that is carried to the next weight]."""
 
 
 sums_type = types.NamedTuple(
@@ -79,6 +90,7 @@ sums_type = types.NamedTuple(
         jit.cube,
         jit.cube,
         jit.cube,
+        jit.vector,
     ],
     Sums,
 )
@@ -108,6 +120,49 @@ def bin_pairs(scales, x, y, n, joint):
             i, j = (x[c, t] - scales[0]) * scales[1], (y[c, t] - scales[2]) * scales[3]
             if 0 <= i < N_JOINT and 0 <= j < N_JOINT:
                 joint[int(i), int(j)] += 1
+
+
+@jit.helper
+def bin_weights(scales, values, bits, n, weights, bins):
+    """Count (chains, n) values of one column, each step with its weight."""
+    low, per_unit = scales[1], scales[2]
+    for c in range(values.shape[0]):
+        for t in range(n):
+            x = bits[c, t] * _BITS if scales[0] > 0 else values[c, t]
+            place = (x - low) * per_unit
+            bins[0 if place < 0 else N_BINS + 1 if place >= N_BINS else int(place) + 1] += weights[t]
+
+
+@jit.helper
+def bin_weights_of_pairs(scales, x, y, n, weights, joint):
+    """Count (chains, n) pairs, each step with its weight."""
+    for c in range(x.shape[0]):
+        for t in range(n):
+            i, j = (x[c, t] - scales[0]) * scales[1], (y[c, t] - scales[2]) * scales[3]
+            if 0 <= i < N_JOINT and 0 <= j < N_JOINT:
+                joint[int(i), int(j)] += weights[t]
+
+
+@jit.helper
+def add_weighted_powers(values, n, weights, powers):
+    """Add Σwz, Σwz², Σwz³, Σwz⁴ of ``n`` values."""
+    for t in range(n):
+        z, term = values[t], float(weights[t])
+        for p in range(4):
+            term *= z
+            powers[p] += term
+
+
+@jit.helper
+def weigh(sums, shares, n, weights):
+    """Make the weights of ``n`` steps of their sizes ε_t/ε."""
+    for t in range(n):
+        exact = shares[t] * UNIT
+        sums.weights[SQUARES] += exact * exact
+        exact += sums.weights[CARRY]
+        weights[t] = int(exact)
+        sums.weights[CARRY] = exact - weights[t]
+        sums.clock[WEIGHT] += weights[t]
 
 
 @jit.reduction
@@ -176,15 +231,29 @@ def add_all_lags(z, start, n, sums, recent, earliest, totals, line):
 
 
 @jit.helper
-def accumulate(sums, draws, values, n, scratch):
-    """Count ``n`` steps: draws (steps, chains, dim), values (columns, chains, steps)."""
+def accumulate(sums, draws, values, n, scratch, shares):
+    """Count ``n`` steps: draws (steps, chains, dim), values (columns, chains, steps).
+
+    ``shares``: the sizes ε_t/ε of the steps, (≥ n,), which weight the draws; empty where all weights are 1.
+    """
     n_columns, n_chains = values.shape[0], values.shape[1]
     watched = sums.history.shape[0]
     bits = values.view(np.int64)
-    for k in range(n_columns):
-        bin_values(sums.scales[k], values[k], bits[k], n, sums.bins[k])
-    if sums.joint.shape[0] > 0:
-        bin_pairs(sums.joint_scales, values[0], values[1], n, sums.joint)
+    weights = np.empty(min(n, shares.shape[0]), dtype=np.int64)
+    weighted = weights.shape[0] > 0
+    if weighted:
+        weigh(sums, shares, n, weights)
+        for k in range(n_columns):
+            bin_weights(sums.scales[k], values[k], bits[k], n, weights, sums.bins[k])
+        if sums.joint.shape[0] > 0:
+            bin_weights_of_pairs(sums.joint_scales, values[0], values[1], n, weights, sums.joint)
+    else:
+        sums.weights[SQUARES] += n
+        sums.clock[WEIGHT] += n
+        for k in range(n_columns):
+            bin_values(sums.scales[k], values[k], bits[k], n, sums.bins[k])
+        if sums.joint.shape[0] > 0:
+            bin_pairs(sums.joint_scales, values[0], values[1], n, sums.joint)
     steps = sums.clock[STEPS]
     z, line = scratch[0], scratch[1]
     for k in range(n_columns):
@@ -192,7 +261,10 @@ def accumulate(sums, draws, values, n, scratch):
         for c in range(n_chains):
             for t in range(n):
                 z[t] = (values[k, c, t] - centre) * per_scale
-            add_powers(z, n, sums.powers[k, c])
+            if weighted:
+                add_weighted_powers(z, n, weights, sums.powers[k, c])
+            else:
+                add_powers(z, n, sums.powers[k, c])
             if c < watched:
                 add_all_lags(
                     z,
@@ -233,7 +305,7 @@ def accumulate(sums, draws, values, n, scratch):
 @jit.loop(types.void(sums_type, jit.cube, jit.cube, jit.matrix))
 def count_row(sums, draws, values, scratch):
     """Count one step: draws (1, chains, dim), values (columns, chains, 1), scratch (2, 1 + N_LAGS)."""
-    accumulate(sums, draws, values, 1, scratch)
+    accumulate(sums, draws, values, 1, scratch, np.empty(0))
 
 
 # --- readings --------------------------------------------------------------------------------------------------------
@@ -244,7 +316,7 @@ PART = 64
 
 @jit.reading(jit.float64(jit.cube, jit.int64, jit.int64, jit.int64))
 def raw_moment(powers, steps, k, power):
-    """E zᵖ of column ``k`` over all draws, after ``steps`` steps of each chain; 0 before the first."""
+    """E zᵖ of column ``k`` over all draws, where each chain has the weight of ``steps`` steps; 0 before the first."""
     n_chains, total = powers.shape[1], 0.0
     for first in range(0, n_chains, PART):
         part = 0.0
@@ -333,7 +405,7 @@ class Statistics:
             joint[:] = x0, N_JOINT / (x1 - x0), y0, N_JOINT / (y1 - y0)
         side = N_JOINT if planar else 0
         sums = Sums(
-            clock=np.array([0, 0, 1, 0], dtype=np.int64),
+            clock=np.array([0, 0, 1, 0, 0], dtype=np.int64),
             scales=scales,
             bins=np.zeros((n_columns, N_BINS + 2), dtype=np.int64),
             joint_scales=joint,
@@ -345,6 +417,7 @@ class Statistics:
             level_sums=np.zeros((n_columns, watched, N_LEVELS)),
             history=np.zeros((watched, HISTORY, n_columns)),
             tail=np.zeros((TAIL, watched, dim)),
+            weights=np.zeros(2),
         )
         return cls(columns, sums)
 
@@ -356,7 +429,7 @@ class Statistics:
         """Forget what was counted; the scales and the tail of draws stay."""
         for name, array in self.sums._asdict().items():
             if name not in ("scales", "joint_scales", "tail"):
-                array[:] = [0, 0, 1, array[WRITTEN]] if name == "clock" else 0
+                array[:] = [0, 0, 1, array[WRITTEN], 0] if name == "clock" else 0
 
     @property
     def n_steps(self) -> int:
@@ -373,31 +446,58 @@ class Statistics:
         """Draws counted, of all chains."""
         return self.n_steps * self.n_chains
 
+    @property
+    def weight(self) -> int:
+        """The weight of all counted steps of a chain: their number where no schedule gives them other weights."""
+        return int(self.sums.clock[WEIGHT])
+
+    @property
+    def total(self) -> int:
+        """The weight of all draws: what the histogram adds up to."""
+        return self.weight * self.n_chains
+
+    @property
+    def weighted(self) -> bool:
+        """Whether a schedule gives the draws weights."""
+        return self.weight != self.n_steps
+
+    @property
+    def n_effective(self) -> float:
+        """How many draws of equal weight have the same variance of a mean, were the draws independent: (Σw)²/Σw²."""
+        return self.total / self.mean_weight
+
+    @property
+    def mean_weight(self) -> float:
+        """Σw²/Σw of the weights w of the draws; 1 without a schedule."""
+        return float(self.sums.weights[SQUARES]) / self.weight if self.weighted else 1.0
+
     def counts(self, k: int) -> NDArray[np.int64]:
-        """The histogram of column ``k``: (N_BINS + 2,), the outer two are what fell outside."""
+        """The histogram of column ``k``, of draws or of their weights: (N_BINS + 2,), the outer two are what fell
+        outside.
+        """
         return self.sums.bins[k]
 
     def chain_means(self, k: int) -> Array:
         """The mean of column ``k`` in each chain, (chains,)."""
         jit.prepare([chain_means])
         out = np.empty(self.n_chains)
-        chain_means(self.sums.powers, self.sums.scales, self.n_steps, k, out)
+        chain_means(self.sums.powers, self.sums.scales, self.weight, k, out)
         return out
 
     def raw_moment(self, k: int, power: int) -> float:
         """E zᵖ of z = (value − centre)/scale, of its scales, over all draws."""
         jit.prepare([raw_moment])
-        return raw_moment(self.sums.powers, self.n_steps, k, power)
+        return raw_moment(self.sums.powers, self.weight, k, power)
 
     def mean(self, k: int) -> float:
         """The mean of column ``k`` over all draws."""
         jit.prepare([mean])
-        return mean(self.sums.powers, self.sums.scales, self.n_steps, k)
+        return mean(self.sums.powers, self.sums.scales, self.weight, k)
 
     def variance(self, k: int) -> float:
         """The variance of column ``k`` over all draws, about their own mean."""
         jit.prepare([variance])
-        return variance(self.sums.powers, self.sums.scales, self.n_steps, k)
+        return variance(self.sums.powers, self.sums.scales, self.weight, k)
 
     def history(self) -> Array:
         """The thinned draws (watched, kept, columns), oldest first."""

@@ -91,7 +91,7 @@ class Play:
             raise TooLongError(
                 f"A step is not taken apart where the estimator remembers {run.memory.nbytes:,} bytes of the chains; {MOST_MEMORY:,} are allowed."
             )
-        self.sampler, self.target, self.gradient = run.sampler, run.sampled, run.gradient
+        self.sampler, self.target, self.gradient = run.next_sampler, run.sampled, run.gradient
         self._whitening = run.whitening
         self.manifold, self.shape = run.manifold, run.shape
         # First momenta have been drawn from it.

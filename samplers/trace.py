@@ -69,6 +69,15 @@ class Trace:
     divergence: Divergence | None
 
     @property
+    def weights(self) -> Array | None:
+        """The weight of each stored draw, its step size as a share of ε, (draws,); None where all are equal."""
+        schedule = self.spec.make_schedule()
+        if self.draws is None or not schedule.falls:
+            return None
+        made = self.spec.burn_in + self.spec.thin * np.arange(1, self.draws.shape[1] + 1)
+        return schedule.shares(made - 1)
+
+    @property
     def acceptance(self) -> float:
         """The share of accepted proposals, for samplers with an accept step."""
         return self.accepted / max(self.statistics.n_draws, 1)
@@ -82,6 +91,7 @@ class Trace:
     def to_arviz(self) -> Any:
         """An ArviZ ``DataTree`` with the group posterior, and the spec's JSON among its attributes.
 
+        With a step-size schedule the group sample_stats holds the weight of each draw.
         Variable ``theta`` holds θ (chain, draw, dim); on the simplex ``omega`` holds ω besides. Of a target that has
         the log density of each row the group log_likelihood holds it (chain, draw, row), up to
         ``MAX_LOG_LIKELIHOOD`` numbers; beyond, the attribute ``log_likelihood`` says that it is left out.
@@ -96,6 +106,8 @@ class Trace:
             posterior["omega"] = self.values()
             dims["omega"] = ["coordinate"]
         groups, left_out = {"posterior": posterior}, ""
+        if (weights := self.weights) is not None:
+            groups["sample_stats"] = {"weight": np.tile(weights, (len(self.draws), 1))}
         if isinstance(self.target, HasRows):
             n = self.draws.shape[0] * self.draws.shape[1] * self.target.n_data
             if n <= MAX_LOG_LIKELIHOOD:
@@ -130,13 +142,19 @@ class Trace:
             raise SpecError("out", path.name, "allowed suffixes are .nc and .csv")
 
     def write_csv(self, file: Any) -> None:
-        """One row a draw: chain, draw, θ₁…, and ω₁… on the simplex, at full precision."""
+        """One row a draw: chain, draw, θ₁…, ω₁… on the simplex, and the weight if a step-size schedule gives the draws
+        weights, at full precision.
+        """
         if self.draws is None:
             raise ValueError("the full trace was not kept: run with keep_draws=True")
         dim = self.target.dim
         simplex = self.target.support == SIMPLEX
         table = np.concatenate([self.draws, self.values()], axis=-1) if simplex else self.draws
         names = [f"theta_{i + 1}" for i in range(dim)] + [f"omega_{i + 1}" for i in range(dim if simplex else 0)]
+        if (weights := self.weights) is not None:
+            names.append("weight")
+            column = np.broadcast_to(weights[:, None], (*table.shape[:2], 1))
+            table = np.concatenate([table, column], axis=-1)
         writer = csv.writer(file)
         writer.writerow(["chain", "draw", *names])
         for chain, rows in enumerate(table):

@@ -1,6 +1,7 @@
 """A step's names of its lanes, which the page shows as long as they hold for the running lanes."""
 
 from sgmcmc_lab.lessons import Step
+from sgmcmc_lab.lessons.specs import PARTS
 from sgmcmc_lab.samplers import Experiment, Lane
 
 
@@ -18,7 +19,7 @@ def names(step: Step, running: Experiment) -> list[str]:
 
 def _still(name: str, claimed: Lane, siblings: tuple[Lane, ...], lane: Lane) -> bool:
     """Whether a lane has what sets it apart: sampler, gradient, and the values in which its siblings differ."""
-    if (lane.sampler.key, lane.gradient.key) != (claimed.sampler.key, claimed.gradient.key):
+    if any(getattr(lane, part).key != getattr(claimed, part).key for part in PARTS):
         return False
     before, now = _values(claimed), _values(lane)
     twins = [_values(other) for other in siblings if other is not claimed and other.sampler.key == claimed.sampler.key]
@@ -30,8 +31,4 @@ def _still(name: str, claimed: Lane, siblings: tuple[Lane, ...], lane: Lane) -> 
 
 
 def _values(lane: Lane) -> dict[str, object]:
-    return {
-        f"{part}.{name}": value
-        for part in ("sampler", "gradient")
-        for name, value in getattr(lane, part).values().items()
-    }
+    return {f"{part}.{name}": value for part in PARTS for name, value in getattr(lane, part).values().items()}

@@ -554,7 +554,8 @@ def _is_light(experiment: Experiment) -> bool:
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
     """The settings that cannot change without a restart."""
     begins = experiment.seed, experiment.n_chains, experiment.start, experiment.momentum
-    return *begins, tuple(lane.sampler.key for lane in experiment.lanes)
+    # A schedule counts the steps from the start.
+    return *begins, tuple((lane.sampler.key, lane.schedule) for lane in experiment.lanes)
 
 
 def _succeeds(new: Experiment, old: Experiment) -> bool:

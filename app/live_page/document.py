@@ -40,12 +40,13 @@ from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
-from sgmcmc_lab.samplers.lanes import samplers_of
-from sgmcmc_lab.samplers.link import value_text
+from sgmcmc_lab.samplers.lanes import CONSTANT, samplers_of
+from sgmcmc_lab.samplers.link import choice_text, value_text
 from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.live.description import draws_exactly, smooth
 from sgmcmc_lab.samplers.live.variations import tried, variations
 from sgmcmc_lab.samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
+from sgmcmc_lab.samplers.schedules import SCHEDULES
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import SIMPLEX, Target
 
@@ -554,14 +555,14 @@ def _kind(alone: Experiment) -> dict[str, Any]:
         "run": {name: value for name, value in run.items() if name not in ("target", "sampler", "gradient")},
         "sampler": _choice(sampler, spec.sampler.values(), of_sampler),
         "gradient": _choice(gradient, spec.gradient.values(), of_gradient),
-        "equations": _equations(sampler, gradient, spec.sampler.values()),
+        "schedule": choice_text(SCHEDULES, spec.schedule) if spec.schedule != CONSTANT else "",
+        "equations": _equations(sampler, gradient, spec),
     }
 
 
-def _equations(
-    sampler: type[Sampler], gradient: type[Estimator], first: Mapping[str, Value]
-) -> list[tuple[dict[str, Value], str]]:
+def _equations(sampler: type[Sampler], gradient: type[Estimator], spec: RunSpec) -> list[tuple[dict[str, Value], str]]:
     """The formulas of a step for all values of the flags that change them; those at the first values come last."""
+    first, schedule = spec.sampler.values(), spec.make_schedule().equations
     own = {name: first[name] for name in sampler.optional}
     found = [dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))]
     return [
@@ -569,7 +570,8 @@ def _equations(
             flags,
             "".join(
                 mathml(line, alone=True)
-                for line in rows_of(sampler.update_by(gradient, {**first, **flags}), COMMAS, MOST_LETTERS)
+                for formula in (sampler.update_by(gradient, {**first, **flags}), *schedule)
+                for line in rows_of(formula, COMMAS, MOST_LETTERS)
             ),
         )
         for flags in [*(one for one in found if one != own), {}]

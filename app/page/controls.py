@@ -39,6 +39,7 @@ from sgmcmc_lab.samplers.parameters import (
     declared,
 )
 from sgmcmc_lab.samplers.requirements import BATCH
+from sgmcmc_lab.samplers.schedules import SCHEDULES
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, settings_of
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
@@ -424,7 +425,16 @@ class Controls(ControlPanel):
             name = "" if state.shows("sampler") else titles[i]
             # The entries of a lesson's recipe follow nothing, and another lane may come in this one's place.
             fixed = len(experiment.lanes) if self._of_lesson else alone
-            key = (target, lane.sampler.key, lane.gradient.key, name, state.dark, fixed, self._errors.get(i))
+            key = (
+                target,
+                lane.sampler.key,
+                lane.gradient.key,
+                lane.schedule.key,
+                name,
+                state.dark,
+                fixed,
+                self._errors.get(i),
+            )
             made["lane", i, *key] = partial(self._lane, i)
         made["add", len(experiment.lanes), experiment.of_model] = self._add
         made["settings", experiment.of_model] = self._settings
@@ -512,6 +522,7 @@ class Controls(ControlPanel):
             body += self._lane_widgets(i, "sampler", name, p)
         if lane.gradient != OWN_GRADIENT:
             body += self._gradient(i, sampler, GRADIENTS[lane.gradient.key])
+            body += self._schedule(i, sampler)
         remove = state.remove_lane if len(state.experiment.lanes) > 1 and state.shows("lanes") else None
         return [self._card(i, theme(state.dark).lanes[i], self._lane_menu(i, sampler), remove, self._lane_word, body)]
 
@@ -536,6 +547,29 @@ class Controls(ControlPanel):
                 made += self._lane_widgets(i, "gradient", name, p)
         return made
 
+    def _schedule(self, i: int, sampler: type[Sampler]) -> list[Any]:
+        """The menu of schedules of a sampler with a step size, and the parameters of the one that is chosen."""
+        if "step_size" not in dict(declared(sampler)):
+            return []
+        state, made = self.state, []
+        schedule = SCHEDULES[state.experiment.lanes[i].schedule.key]
+        if state.shows("schedule"):
+            choose = pmui.Select(
+                label="Step-size schedule",
+                options={one.title: key for key, one in SCHEDULES.items()},
+                value=schedule.key,
+                size="small",
+                sizing_mode="stretch_width",
+                description=sentence(schedule),
+                margin=(4, 10),
+            )
+            choose.param.watch(lambda event: self._do(state.set_schedule, i, event.new), "value")
+            made.append(choose)
+        for name, p in declared(schedule):
+            if state.shows(f"lane{i + 1}.schedule.{name}"):
+                made += self._lane_widgets(i, "schedule", name, p)
+        return made
+
     @property
     def _lane_word(self) -> str:
         return "method" if self.state.experiment.of_model else "sampler"
@@ -557,7 +591,7 @@ class Controls(ControlPanel):
         return menu
 
     def _lane_widgets(self, i: int, part: str, name: str, parameter: param.Parameter) -> list[Any]:
-        """The controls of one parameter of a lane's sampler or gradient."""
+        """The controls of one parameter of a lane's sampler, gradient or schedule."""
         keep = isinstance(parameter, (Formula, Formulas))
 
         def change(value: Any) -> bool:

@@ -11,6 +11,7 @@ from sgmcmc_lab.app.page.controls import sentence
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.formulas import COMMAS, LONGEST, in_lines
 from sgmcmc_lab.app.views.theme import theme
+from sgmcmc_lab.samplers.choices import make_schedule
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
 from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, Lane
@@ -64,8 +65,11 @@ def cards(state: AppState) -> list[Any]:
             # Of categories all that a minibatch gives are numbers.
             tex = gradient.tex if MEMORY in target.provides else gradient.tex_of_categories or gradient.tex
             # Of a sampler that is no process there is neither D nor Q.
+            falling = make_schedule(lane.schedule).equations
             formulas = [
-                x for x in (update_of(lane), *(own or (sampler.diffusion, sampler.curl)), tex) if x != r"\text{none}"
+                x
+                for x in (update_of(lane), *falling, *(own or (sampler.diffusion, sampler.curl)), tex)
+                if x != r"\text{none}"
             ]
             details = (
                 entry("Integrator", sampler.integrator)

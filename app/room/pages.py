@@ -70,7 +70,7 @@ class Shown:
         if self.experiment.of_model:
             # A recording serves one experiment only.
             return self.experiment, self.views, self.axis, self.speed, *place
-        lanes = tuple((lane.sampler.key, lane.gradient.key) for lane in self.experiment.lanes)
+        lanes = tuple((lane.sampler.key, lane.gradient.key, lane.schedule) for lane in self.experiment.lanes)
         return self.experiment.target, lanes, *place
 
 

@@ -18,12 +18,13 @@ from sgmcmc_lab.samplers.files import short_name
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.recipe import EULER, SEMI_IMPLICIT, RecipeSampler, parameters_of
-from sgmcmc_lab.samplers.lanes import first_lanes, max_lanes, samplers_of
+from sgmcmc_lab.samplers.lanes import CONSTANT, first_lanes, max_lanes, samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
 from sgmcmc_lab.samplers.parameters import UPLOADED, SpecError, declared
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
 from sgmcmc_lab.samplers.requirements import BATCH
+from sgmcmc_lab.samplers.schedules import SCHEDULES
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, is_model
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX, Array
@@ -339,8 +340,10 @@ class AppState(param.Parameterized):
     def set_sampler(self, lane: int, key: str) -> None:
         """Another sampler for a lane, with its defaults; its gradient stays where it fits."""
         lanes, target = self._lanes(), self.experiment.target.key
-        gradient = lanes[lane].get("gradient")
+        gradient, schedule = lanes[lane].get("gradient"), lanes[lane].get("schedule")
         lanes[lane] = {"sampler": {"key": key}}
+        if schedule is not None and "step_size" in ANY_SAMPLER.find("sampler", key).param:
+            lanes[lane]["schedule"] = schedule
         if not self.experiment.of_model and gradient["key"] in SAMPLERS.find("sampler", key).gradients_for(
             TARGETS[target]
         ):
@@ -355,8 +358,14 @@ class AppState(param.Parameterized):
         _fit_step(lanes[lane], target, before)
         self._set(lanes=lanes)
 
+    def set_schedule(self, lane: int, key: str) -> None:
+        """Another step-size schedule for a lane, with its defaults."""
+        lanes = self._lanes()
+        lanes[lane]["schedule"] = {"key": key}
+        self._set(lanes=lanes)
+
     def set_lane_param(self, lane: int, part: str, name: str, value: Any) -> None:
-        """Another value of a parameter of a lane's ``sampler`` or ``gradient``."""
+        """Another value of a parameter of a lane's ``sampler``, ``gradient`` or ``schedule``."""
         lanes = self._lanes()
         lanes[lane][part]["params"][name] = value
         self._check_recipe(lanes[lane])
@@ -532,9 +541,16 @@ def _apart(lane: Lane, twins: Sequence[Lane]) -> str:
     """The differences of a lane from others with the same sampler."""
     kinds = {twin.gradient.key for twin in twins} - {lane.gradient.key}
     text = f" · {GRADIENTS[lane.gradient.key].title.removeprefix('Minibatch, ')}" if kinds else ""
+    schedules = {twin.schedule.key for twin in twins} - {lane.schedule.key}
+    if schedules:
+        text += " · constant ε" if lane.schedule == CONSTANT else " · falling ε"
     numbers = 0
-    for cls, part in ((SAMPLERS[lane.sampler.key], "sampler"), (GRADIENTS[lane.gradient.key], "gradient")):
-        if part == "gradient" and kinds:
+    for cls, part, apart in (
+        (SAMPLERS[lane.sampler.key], "sampler", False),
+        (GRADIENTS[lane.gradient.key], "gradient", bool(kinds)),
+        (SCHEDULES[lane.schedule.key], "schedule", bool(schedules)),
+    ):
+        if apart:
             continue
         for name, parameter in declared(cls):
             value, others = getattr(lane, part).values()[name], [getattr(twin, part).values()[name] for twin in twins]
@@ -550,7 +566,7 @@ def _apart(lane: Lane, twins: Sequence[Lane]) -> str:
     return text
 
 
-SYMBOLS = {r"\epsilon": "ε", r"\tau": "τ"}
+SYMBOLS = {r"\epsilon": "ε", r"\tau": "τ", r"\gamma": "γ"}
 """Of parameters, as plain text."""
 
 

@@ -65,6 +65,7 @@ from sgmcmc_lab.app.views.torus import Torus
 from sgmcmc_lab.app.views.trace import TraceView
 from sgmcmc_lab.app.views.written import Written
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.choices import make_schedule
 from sgmcmc_lab.samplers.models import MODELS
 from sgmcmc_lab.samplers.registry import Registry
 from sgmcmc_lab.samplers.requirements import BATCH
@@ -158,5 +159,9 @@ def coordinates(experiment: Experiment) -> list[str]:
 @lru_cache(maxsize=256)
 def fitting(experiment: Experiment) -> tuple[str, ...]:
     """The keys of the views that have something to show of an experiment, in the order of the menu."""
-    offered = offers(experiment)
-    return tuple(key for key, view in VIEWS.items() if view.requires in offered and view.fits(experiment))
+    offered, falling = offers(experiment), any(make_schedule(lane.schedule).falls for lane in experiment.lanes)
+    return tuple(
+        key
+        for key, view in VIEWS.items()
+        if view.requires in offered and not (falling and view.constant_steps) and view.fits(experiment)
+    )

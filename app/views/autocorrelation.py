@@ -83,6 +83,8 @@ class Autocorrelation(View):
     def _time(self, lane: LaneFrame) -> str:
         if lane.run.interacting:
             return "interacting particles: no τ"
+        if lane.run.statistics.weighted:
+            return "the step size falls: no τ"
         found = autocorrelation.integrated_time(lane.run.statistics, self.scene.coordinate)
         if not np.isfinite(found.tau):
             return "τ needs more steps"

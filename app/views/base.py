@@ -138,7 +138,7 @@ class CurvePoint(NamedTuple):
     """The distance of a lane's draws from the target, at one position."""
 
     position: Position
-    n_draws: int
+    n_draws: float
     """Draws counted."""
     ks: float
     """The KS distance."""
@@ -284,6 +284,9 @@ class View(ABC):
     def title_for(cls, experiment: Experiment) -> str:
         """Its title beside the lanes of this experiment."""
         return cls.title
+
+    constant_steps: ClassVar[bool] = False
+    """Whether it holds for lanes whose steps all have the same size, and for no others."""
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:

@@ -35,6 +35,7 @@ class CalibrationView(View):
     """
 
     key = "calibration"
+    constant_steps = True
     title = "Simulation-based calibration"
     hint = "ranks among posterior draws; grey: 99 % where all is right"
 

@@ -146,7 +146,7 @@ class Circle(View):
         statistics = lane.run.statistics
         below = np.cumsum(statistics.counts(0))
         counts = np.diff(below[self._cuts])
-        heights = counts / (max(statistics.n_draws, 1) * np.diff(self._bars) * self._top)
+        heights = counts / (max(statistics.total, 1) * np.diff(self._bars) * self._top)
         # Each bar has two corners; the last one is closed with the first, on the other side of ±π.
         angles = np.append(np.repeat(self._bars, 2)[1:-1], self._bars[0])
         return ring(angles, np.append(np.repeat(heights, 2), heights[0]))

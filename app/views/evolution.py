@@ -209,6 +209,7 @@ class Evolution(RecipeView):
     """p(z, t) by the Fokker–Planck equation and by many chains of the first recipe, again and again from one start."""
 
     key = "evolution"
+    constant_steps = True
     title = "Evolution"
     hint = "exact p(z, t), and 10,000 chains"
     most = 1

@@ -164,6 +164,7 @@ class Order(View):
     """
 
     key = "order"
+    constant_steps = True
     title = "Order"
     hint = "bias against ε; grey: slopes 1 and 2; ×: not in the fit"
 

@@ -177,6 +177,7 @@ class SpectrumView(RecipeView):
     """Eigenvalues in the complex plane; predicted and measured autocorrelation, with and without Q."""
 
     key = "spectrum"
+    constant_steps = True
     title = "Spectrum and mixing"
     hint = "faint: Q = 0; marks: measured"
     every = 4

@@ -128,7 +128,7 @@ export const liveResult = (claim, records, poisson) => {
     const lanes = runs.map((run, i) => {
       const { truth } = records[claim.lanes[i]]
       const found = measured(claim.measure, { run, truth, time: claim.times[i], cells: claim.cells, poisson })
-      const exact = claim.perRoot === null ? claim.exact[i] : claim.perRoot / Math.sqrt(run.nDraws)
+      const exact = claim.perRoot === null ? claim.exact[i] : claim.perRoot / Math.sqrt(run.nEffective)
       return found ? { ...found, exact } : { value: NaN, error: null, exact: null }
     })
     const trouble = runs.find((run) => run.divergence)?.divergence?.message ?? ""

@@ -58,7 +58,7 @@ export class Lane {
     const { run } = this
     const last = this.curve.length ? this.curve[this.curve.length - 1].position.steps : 0
     if (run.nDraws && run.steps > last && (rests || run.steps >= last * CURVE_SPACING))
-      this.curve.push({ position: this.position, draws: run.nDraws, ...this.truth.distance(run) })
+      this.curve.push({ position: this.position, draws: run.nEffective, ...this.truth.distance(run) })
   }
 
   /** Continue from here with other parameters. @param {any} change */

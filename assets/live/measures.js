@@ -43,11 +43,11 @@ const centralPower = (run, k, about, p) => {
   const { centre, scale } = unitsOf(run, k)
   const n = sums.powers.shape[1]
   const powers = engine.view(sums.powers).slice(4 * n * k, 4 * n * (k + 1))
-  const steps = Math.max(run.nSteps, 1)
+  const weight = Math.max(run.weight, 1)
   const shift = (centre - about) / scale
   return Float64Array.from({ length: n }, (_, c) => {
     let sum = 0
-    for (let q = 0; q <= p; q++) sum += BINOMIAL[p][q] * shift ** (p - q) * (q ? powers[4 * c + q - 1] / steps : 1)
+    for (let q = 0; q <= p; q++) sum += BINOMIAL[p][q] * shift ** (p - q) * (q ? powers[4 * c + q - 1] / weight : 1)
     return scale ** p * sum
   })
 }
@@ -56,7 +56,7 @@ const centralPower = (run, k, about, p) => {
 const chainMeans = (run, k) => {
   const { engine, sums } = run
   const out = engine.zeros([sums.powers.shape[1]])
-  engine.call("chain_means", { ...sums, steps: run.nSteps, k, out })
+  engine.call("chain_means", { ...sums, steps: run.weight, k, out })
   const found = engine.view(out).slice()
   engine.free(out)
   return found
@@ -65,6 +65,8 @@ const chainMeans = (run, k) => {
 /** τ and its standard error, nan where the run is too short. @param {import("./run.js").Run} run @param {number} k */
 const integratedTime = (run, k) => {
   const { engine, sums, constants } = run
+  // Where the step size falls along the run, the chains are not stationary.
+  if (run.weighted) return { tau: NaN, error: NaN }
   const [out, found] = [engine.zeros([2, constants.MOST_LAGS]), engine.zeros([3])]
   const n = engine.call("correlations", { ...sums, steps: run.nSteps, k, out })
   engine.call("sokal", { correlations: out, n, steps: run.nSteps * sums.lag_sums.shape[1], out: found })
@@ -94,7 +96,7 @@ const edgesOf = ({ engine, sums, constants }, k) => {
 const below = (run, k) => {
   const found = counts(run, k)
   let sum = 0
-  return found.subarray(0, found.length - 1).map((count) => (sum += count)).map((count) => count / run.nDraws)
+  return found.subarray(0, found.length - 1).map((count) => (sum += count)).map((count) => count / run.total)
 }
 
 /** The first of n + 1 ascending numbers that is not below x. @param {(i: number) => number} at @param {number} n @param {number} x */
@@ -164,27 +166,27 @@ export const MEASURES = {
   mean: ({ run }, { column }) => overChains(chainMeans(run, column - 1)),
   variance({ run }, { column }) {
     const k = column - 1
-    return overChains(centralPower(run, k, run.engine.call("mean", { ...run.sums, steps: run.nSteps, k }), 2))
+    return overChains(centralPower(run, k, run.engine.call("mean", { ...run.sums, steps: run.weight, k }), 2))
   },
   power: ({ run }, { column, order }) => overChains(centralPower(run, column - 1, 0, order)),
   probability({ run }, { column, low, high }) {
     const k = column - 1
     const p = empirical(run, k, high) - empirical(run, k, low)
     // If all draws are on one side, p is below about one effective draw.
-    const n = run.nDraws / Math.max(integratedTime(run, k).tau, 1)
+    const n = run.nEffective / Math.max(integratedTime(run, k).tau, 1)
     return { value: p, error: n > 0 && Number.isFinite(n) ? Math.sqrt(Math.max(p * (1 - p), 1 / n) / n) : null }
   },
   quantile: ({ run }, { column, p }) => alone(quantile(run, column - 1, p)),
   ks({ run, truth }, { column }) {
     const columns = column ? [column - 1] : truth.columns
-    const gaps = columns.map((/** @type {number} */ k) => run.engine.call("largest_gap", { bins: run.sums.bins, k, cdf: truth.cdf[k], n_draws: run.nDraws }))
+    const gaps = columns.map((/** @type {number} */ k) => run.engine.call("largest_gap", { bins: run.sums.bins, k, cdf: truth.cdf[k], total: run.total }))
     return alone(total(gaps) / gaps.length)
   },
   chain_ks: ({ run }) => ofSnapshots(followedBy(run).gaps()),
   kl({ run, cells, poisson }, { column }) {
-    return alone(divergence(run, "column_divergence", { bins: run.sums.bins, k: column - 1, ...cells[column], ...poisson }))
+    return alone(divergence(run, "column_divergence", { bins: run.sums.bins, k: column - 1, ...cells[column], ...poisson, weight: run.meanWeight }))
   },
-  joint_kl: ({ run, truth }) => alone(divergence(run, "joint_divergence", { joint: run.sums.joint, n_draws: run.nDraws, ...truth.divergence })),
+  joint_kl: ({ run, truth }) => alone(divergence(run, "joint_divergence", { joint: run.sums.joint, total_weight: run.total, weight: run.meanWeight, ...truth.divergence })),
   tau({ run, time }, { column, unit }) {
     const { tau, error } = integratedTime(run, column - 1)
     const scale = unit === "time" ? time : 1

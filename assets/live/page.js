@@ -135,8 +135,8 @@ const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"]
 const labQuery = () => {
   const words = new URLSearchParams({ target: written(page.target, chosen.target) })
   chosen.lanes.forEach((_, i) => {
-    const { sampler, gradient } = kindNow(i)
-    words.append("lane", `${written(sampler, chosen.lanes[i].sampler)}~${written(gradient, chosen.lanes[i].gradient)}`)
+    const { sampler, gradient, schedule } = kindNow(i)
+    words.append("lane", `${written(sampler, chosen.lanes[i].sampler)}~${written(gradient, chosen.lanes[i].gradient)}${schedule && `~${schedule}`}`)
   })
   words.set("seed", String(chosen.seed))
   words.set("n_chains", String(chosen.n_chains))

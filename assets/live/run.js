@@ -5,10 +5,10 @@ import { Followed } from "./followed.js"
 import { general } from "./format.js"
 
 export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
-export const [STEPS, KEPT, STRIDE, WRITTEN] = [0, 1, 2, 3]
+export const [STEPS, KEPT, STRIDE, WRITTEN, WEIGHT] = [0, 1, 2, 3, 4]
 /** The `momentum` of samplers that keep it from step to step. */
 const KEPT_MOMENTUM = "kept"
-const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail"]
+const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail", "weights"]
 
 /** An estimator's description without the first values of its memory, which do not affect a running chain. @param {any} gradient */
 const identity = (gradient) => JSON.stringify({ ...gradient, memory: null })
@@ -50,6 +50,7 @@ export class Run {
     const { dim } = this.target
     this.rng = engine.seeded(seed)
     this._put("params", engine.unpack(this.sampler.params))
+    this._put("schedule", engine.unpack(description.schedule))
     this._put("position", engine.array(tile(numbersOf(start), n * dim), [n, dim]))
     this._begin(this.arrays.position)
     if (description.theta) this._place(tile(description.theta, n * dim))
@@ -124,11 +125,11 @@ export class Run {
     const lags = [columns, watched, k.N_LEVELS * k.N_LAGS]
     engine.free(...Object.values(this.sums))
     this.sums = {
-      clock: engine.zeros([4], "i8"), scales: engine.unpack(target.scales), bins: engine.zeros([columns, k.N_BINS + 2], "i8"),
+      clock: engine.zeros([5], "i8"), scales: engine.unpack(target.scales), bins: engine.zeros([columns, k.N_BINS + 2], "i8"),
       joint_scales: engine.unpack(target.joint_scales), joint: engine.zeros([side, side], "i8"), powers: engine.zeros([columns, n, 4]),
       lag_sums: engine.zeros(lags), lag_recent: engine.zeros(lags), lag_first: engine.zeros(lags),
       level_sums: engine.zeros([columns, watched, k.N_LEVELS]), history: engine.zeros([watched, k.HISTORY, columns]),
-      tail: engine.zeros([k.TAIL, watched, target.dim]),
+      tail: engine.zeros([k.TAIL, watched, target.dim]), weights: engine.zeros([2]),
     }
     engine.integers(this.sums.clock)[STRIDE] = 1n
   }
@@ -177,6 +178,21 @@ export class Run {
   get nSteps() { return Number(this.engine.integers(this.sums.clock)[STEPS]) }
 
   get nDraws() { return this.nSteps * this.description.n_chains }
+
+  /** The weight of all counted steps of a chain: their number where no schedule gives them other weights. */
+  get weight() { return Number(this.engine.integers(this.sums.clock)[WEIGHT]) }
+
+  /** The weight of all draws: what the histogram adds up to. */
+  get total() { return this.weight * this.description.n_chains }
+
+  /** Whether a step-size schedule gives the draws weights. */
+  get weighted() { return this.weight !== this.nSteps }
+
+  /** The mean weight of a draw, in the mean over the weights: 1 where no schedule gives the draws weights. */
+  get meanWeight() { return this.weighted ? this.engine.view(this.sums.weights)[0] / this.weight : 1 }
+
+  /** How many draws of equal weight have the same variance of a mean, were the draws independent. */
+  get nEffective() { return this.total / this.meanWeight }
 
   /** U at positions [row][coordinate], z for chains in whitened coordinates; by default at every chain. @param {Float64Array} [at] @returns {Float64Array} */
   energies(at) {
@@ -290,7 +306,7 @@ export class Run {
   _advance(n) {
     const { noise, estimate } = this.gradient
     const counting = this.steps >= this.description.burn_in
-    const done = this._call("loop", { kernel: this.sampler.kernel, noise, estimate, counting, n })
+    const done = this._call("loop", { kernel: this.sampler.kernel, noise, estimate, counting, first: this.steps, n })
     this.steps += done
     const counts = this.engine.view(this.arrays.counts)
     this.counted += counts[GRADIENTS]
@@ -309,7 +325,7 @@ export class Run {
     const clock = engine.integers(sums.clock)
     const written = clock[WRITTEN]
     for (const name of SUMS) if (!["scales", "joint_scales", "tail"].includes(name)) engine.integers(sums[name]).fill(0n)
-    clock.set([0n, 0n, 1n, written])
+    clock.set([0n, 0n, 1n, written, 0n])
     engine.view(this.arrays.counts).fill(0)
     this.countedFrom = this.steps
     this.followed?.restart()

@@ -95,7 +95,7 @@ export class Sweep {
       const found = measured(measure, { run, truth, time: point.time, cells: unpacked, poisson })
       for (const arrays of Object.values(unpacked)) engine.free(...Object.values(arrays))
       if (!found) return NONE
-      const exact = perRoot === null ? point.exact : perRoot / Math.sqrt(run.nDraws)
+      const exact = perRoot === null ? point.exact : perRoot / Math.sqrt(run.nEffective)
       const { value, error, exact: known } = quantity(name, { ...found, exact }, null)
       return Number.isFinite(value) ? { value, error: error !== null && Number.isFinite(error) ? error : null, exact: known } : NONE
     } finally {

@@ -20,13 +20,13 @@ export class Truth {
 
   /** The KS distance, the KL divergence and its value for as many independent draws; the last two are NaN where undefined.
    * @param {import("./run.js").Run} run */
-  distance({ sums, nDraws }) {
+  distance({ sums, total, meanWeight: weight }) {
     const { engine, columns, cdf, divergence, out } = this
-    const gaps = columns.map((/** @type {number} */ k) => engine.call("largest_gap", { bins: sums.bins, k, cdf: cdf[k], n_draws: nDraws }))
+    const gaps = columns.map((/** @type {number} */ k) => engine.call("largest_gap", { bins: sums.bins, k, cdf: cdf[k], total }))
     const ks = gaps.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0) / gaps.length
     if (!divergence) return { ks, kl: NaN, exactKl: NaN }
-    if (divergence.cuts) engine.call("column_divergence", { bins: sums.bins, k: 0, ...divergence, out })
-    else engine.call("joint_divergence", { joint: sums.joint, n_draws: nDraws, ...divergence, out })
+    if (divergence.cuts) engine.call("column_divergence", { bins: sums.bins, k: 0, ...divergence, weight, out })
+    else engine.call("joint_divergence", { joint: sums.joint, total_weight: total, ...divergence, weight, out })
     const [kl, exactKl] = engine.view(out)
     return { ks, kl, exactKl }
   }

@@ -16,6 +16,7 @@ class Tau(OfChains):
 
     key = "tau"
     title = "Autocorrelation time"
+    constant_steps = True
     of_model = True
     unit = Option(default="steps", objects=["steps", "time"], label="Unit", doc="Steps, or the time that they advance.")
 

@@ -71,12 +71,24 @@ class Measure(param.ParameterizedABC):
     has_error: ClassVar[bool] = True
     """Whether a standard error comes with it."""
     of_density: ClassVar[bool] = True
+    constant_steps: ClassVar[bool] = False
+    """Whether it is a number of lanes whose steps all have the same size, and of no others."""
     of_model: ClassVar[bool] = False
     """Whether it is a number of lanes on a density, and of those on a model of data."""
 
     def __init__(self, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
         super().__init__(**dict(check_all(type(self), "measure", values)))
+
+    def fit(self, spec: RunSpec) -> None:
+        """Raise :class:`SpecError` where the lane has no such number, or its steps are not of the size it is for."""
+        if self.constant_steps and spec.make_schedule().falls:
+            raise SpecError(
+                "measure",
+                self.key,
+                "the step size of the lane falls along the run; allowed are lanes without a schedule",
+            )
+        self.check(spec)
 
     def check(self, spec: RunSpec) -> None:
         """Raise :class:`SpecError` where the lane has no such number."""

@@ -16,6 +16,7 @@ class OfEnsemble(Measure):
     """Of many chains from one start, after so many steps; exact by Theorem 3.1 and Corollary 3.2 where they apply."""
 
     requires = OWN_RUN
+    constant_steps = True
     component = Count(1, bounds=(1, 100), label="Component", doc="The number of the θ, counted from 1.")
     steps = Count(6, bounds=(1, 10_000), label="Steps", doc="After how many steps.")
     start = Real(3.0, bounds=(1e-6, 1e6), label="Start", doc="The start of every θ.")

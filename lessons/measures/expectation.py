@@ -1,5 +1,7 @@
 """An expectation that the target knows."""
 
+import numpy as np
+
 from sgmcmc_lab.lessons.measures.base import DRAWS, Estimate, Evidence, Measure, spread
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.parameters import Count, SpecError
@@ -34,5 +36,5 @@ class Expectation(Measure):
         target = lane.trace.target
         moment = self.moment(target)
         assert lane.trace.draws is not None
-        values = moment.function(target.values(lane.trace.draws)).mean(axis=1)
+        values = np.average(moment.function(target.values(lane.trace.draws)), axis=1, weights=lane.trace.weights)
         return Estimate(float(values.mean()), spread(values), moment.exact)

@@ -14,6 +14,7 @@ class Gap(Measure):
     key = "gap"
     title = "Spectral gap"
     requires = OWN_RUN
+    constant_steps = True
     has_error = False
 
     def check(self, spec: RunSpec) -> None:

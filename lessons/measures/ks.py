@@ -32,7 +32,7 @@ class KS(Measure):
 
     def of(self, lane: Evidence) -> Estimate:
         statistics = lane.trace.statistics
-        n = statistics.n_draws
+        n = statistics.n_effective
         if n == 0:
             return Estimate(NAN)
         value = (
@@ -51,8 +51,9 @@ class ChainKS(Measure):
     requires = DRAWS
 
     def of(self, lane: Evidence) -> Estimate:
-        draws = lane.trace.draws
+        draws, weights = lane.trace.draws, lane.trace.weights
         if draws is None or draws.shape[1] == 0:
             return Estimate(NAN)
-        values = np.array([ks.of_draws(lane.trace.target, chain) for chain in draws])
-        return Estimate(float(values.mean()), spread(values), kolmogorov.baseline(draws.shape[1]))
+        values = np.array([ks.of_draws(lane.trace.target, chain, weights) for chain in draws])
+        n = draws.shape[1] if weights is None else weights.sum() ** 2 / (weights**2).sum()
+        return Estimate(float(values.mean()), spread(values), kolmogorov.baseline(n))

@@ -33,7 +33,7 @@ class Probability(OfColumn):
         exact_low, exact_high = np.asarray(column.cdf(np.array([self.low, self.high])))
         # All draws on one side say that p is below about one effective draw.
         tau = integrated_time(statistics, self.k).tau
-        n = statistics.n_draws / max(tau, 1.0)
+        n = statistics.n_effective / max(tau, 1.0)
         error = float(np.sqrt(max(p * (1 - p), 1 / n) / n)) if np.isfinite(n) and n > 0 else None
         return Estimate(p, error, float(exact_high - exact_low))
 

@@ -21,6 +21,7 @@ class ScanTau(Measure):
     key = "scan_tau"
     title = "Autocorrelation time of a scan"
     requires = OWN_RUN
+    constant_steps = True
     n_data = Count(64, bounds=(1, 10_000), label="Data N", doc="How many data there are.")
     batch_size = Count(8, bounds=(1, 10_000), label="Batch size m", doc="How many z_i a step draws.")
     sd = Real(

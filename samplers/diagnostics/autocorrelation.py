@@ -107,7 +107,9 @@ def autocorrelation(statistics: Statistics, k: int) -> tuple[Array, Array]:
 
 
 def _both(statistics: Statistics, k: int) -> tuple[Array, Array, Array]:
-    """Lags, ρ there, and the numbers of :class:`IntegratedTime`."""
+    """Lags, ρ there, and the numbers of :class:`IntegratedTime`; nothing where the step size falls along the run."""
+    if statistics.weighted:
+        return np.empty(0), np.empty(0), np.full(3, np.nan)
     jit.prepare([correlations, sokal])
     sums, out = statistics.sums, np.empty((2, MOST_LAGS))
     n = correlations(sums.lag_sums, sums.lag_first, sums.lag_recent, sums.level_sums, statistics.n_steps, k, out)
@@ -118,6 +120,8 @@ def _both(statistics: Statistics, k: int) -> tuple[Array, Array, Array]:
 
 def integrated_time(statistics: Statistics, k: int) -> IntegratedTime:
     """τ_int of column ``k`` by Sokal's window; nan where the run is too short to hold it (about 50 τ).
+
+    Of a lane with a step-size schedule it is nan, too: its chains are not stationary, and so have no ρ.
 
     Between the lags that are known ρ is taken as linear, so that τ(M) = 1 + 2 Σ_{t=1}^M ρ(t) = 2T(M) + ρ(M) with T
     the trapezoidal rule. On an exponential ρ that is off by less than .3 %, far below the standard error.

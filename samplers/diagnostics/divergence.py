@@ -80,11 +80,14 @@ def expected_divergence(n, masses, grid, terms):
     return (total - 0.5) / n
 
 
-@jit.reading(types.void(jit.integer_matrix, jit.int64, jit.integers, jit.vector, jit.vector, jit.vector, jit.vector))
-def column_divergence(bins, k, cuts, masses, grid, terms, out):
+@jit.reading(
+    types.void(jit.integer_matrix, jit.int64, jit.integers, jit.vector, jit.vector, jit.vector, jit.float64, jit.vector)
+)
+def column_divergence(bins, k, cuts, masses, grid, terms, weight, out):
     """The estimate of column ``k`` and its bias, out (2,), in cells that begin at the bins ``cuts``; nan without draws.
 
-    ``grid`` and ``terms`` are those of :func:`expected_divergence`.
+    ``grid`` and ``terms`` are those of :func:`expected_divergence`; ``weight`` is that of all
+    draws over their effective number.
     """
     n, size = 0, bins.shape[1]
     for i in range(size):
@@ -98,17 +101,19 @@ def column_divergence(bins, k, cuts, masses, grid, terms, out):
         for i in range(cuts[cell], cuts[cell + 1] if cell + 1 < cuts.shape[0] else size):
             count += bins[k, i]
         total += divergence_of_cell(count, n, mass_of_cell(masses[cell]))
-    out[0], out[1] = total, expected_divergence(n, masses, grid, terms)
+    out[0], out[1] = total, expected_divergence(n / weight, masses, grid, terms)
 
 
-@jit.reading(types.void(jit.integer_matrix, jit.int64, jit.int64, jit.vector, jit.vector, jit.vector, jit.vector))
-def joint_divergence(joint, merged, n_draws, masses, grid, terms, out):
+@jit.reading(
+    types.void(jit.integer_matrix, jit.int64, jit.int64, jit.vector, jit.vector, jit.vector, jit.float64, jit.vector)
+)
+def joint_divergence(joint, merged, total_weight, masses, grid, terms, weight, out):
     """The same of the joint histogram, in cells of ``merged`` bins a side and one for all that is outside them."""
     side, inside = joint.shape[0] // merged, 0
     for i in range(side * merged):
         for j in range(side * merged):
             inside += joint[i, j]
-    n = max(n_draws, inside)
+    n = max(total_weight, inside)
     out[0] = out[1] = np.nan
     if n == 0:
         return
@@ -120,13 +125,13 @@ def joint_divergence(joint, merged, n_draws, masses, grid, terms, out):
                 for j in range(column * merged, (column + 1) * merged):
                     count += joint[i, j]
             total += divergence_of_cell(count, n, mass_of_cell(masses[row * side + column]))
-    out[0], out[1] = total, expected_divergence(n, masses, grid, terms)
+    out[0], out[1] = total, expected_divergence(n / weight, masses, grid, terms)
 
 
 def kl_1d(statistics: Statistics, k: int) -> Estimate:
     """KL of column ``k``'s histogram, coarsened to at most N_CELLS cells, to the target."""
     cuts, masses = cells(statistics.columns[k])
-    return _column(statistics.sums.bins, k, cuts, masses)
+    return _column(statistics.sums.bins, k, cuts, masses, statistics.mean_weight)
 
 
 def of_draws(column: Column, values: Array) -> Estimate:
@@ -143,7 +148,9 @@ def kl_2d(statistics: Statistics, target: Target) -> Estimate:
     masses = joint_masses(target)
     jit.prepare([joint_divergence])
     out = np.empty(2)
-    joint_divergence(statistics.sums.joint, MERGED, statistics.n_draws, masses, *poisson_terms(), out)
+    joint_divergence(
+        statistics.sums.joint, MERGED, statistics.total, masses, *poisson_terms(), statistics.mean_weight, out
+    )
     return Estimate(*out.tolist())
 
 
@@ -172,10 +179,10 @@ def _estimate(counts: NDArray[np.int64], masses: Array) -> Estimate:
     return _column(counts[None], 0, np.arange(len(counts)), masses)
 
 
-def _column(bins: NDArray[np.int64], k: int, cuts: NDArray[np.int64], masses: Array) -> Estimate:
+def _column(bins: NDArray[np.int64], k: int, cuts: NDArray[np.int64], masses: Array, weight: float = 1.0) -> Estimate:
     jit.prepare([column_divergence])
     out = np.empty(2)
-    column_divergence(bins, k, cuts, masses, *poisson_terms(), out)
+    column_divergence(bins, k, cuts, masses, *poisson_terms(), weight, out)
     return Estimate(*out.tolist())
 
 

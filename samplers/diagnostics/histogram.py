@@ -64,13 +64,15 @@ def bars_of_bins(first, last, bars, n_bins, starts, ends):
 
 
 @jit.reading(types.void(jit.integer_matrix, jit.int64, jit.integers, jit.integers, jit.vector, jit.int64, jit.vector))
-def bar_densities(bins, k, starts, ends, widths, n_draws, out):
-    """The share of ``n_draws`` draws of column ``k`` from the edges ``starts`` to ``ends``, over the width of each."""
+def bar_densities(bins, k, starts, ends, widths, total, out):
+    """The share of the draws, of the weight ``total``, with column ``k`` between the edges ``starts`` and ``ends``, over
+    the width of each.
+    """
     for j in range(starts.shape[0]):
         count = 0
         for i in range(starts[j] + 1, ends[j] + 1):
             count += bins[k, i]
-        out[j] = count / (max(n_draws, 1) * widths[j])
+        out[j] = count / (max(total, 1) * widths[j])
 
 
 @jit.reading(types.void(jit.integer_matrix, jit.matrix, jit.vector, jit.matrix, jit.vector))
@@ -123,7 +125,7 @@ def densities(
     """The density of column ``k`` in groups of bins, from the edges ``starts`` to ``ends``, that are so wide."""
     jit.prepare([bar_densities])
     out = np.empty(len(starts))
-    bar_densities(statistics.sums.bins, k, starts, ends, widths, statistics.n_draws, out)
+    bar_densities(statistics.sums.bins, k, starts, ends, widths, statistics.total, out)
     return out
 
 

@@ -27,12 +27,15 @@ def edges_and_cdf(column: Column) -> tuple[Array, Array]:
 
 
 @jit.reading(jit.float64(jit.integer_matrix, jit.int64, jit.vector, jit.int64))
-def largest_gap(bins, k, cdf, n_draws):
-    """D_n of column ``k``: sup |F_n − F| over the edges of its histogram, where F is ``cdf``; nan without draws."""
+def largest_gap(bins, k, cdf, total):
+    """D_n of column ``k``: sup |F_n − F| over the edges of its histogram, where F is ``cdf``; nan without draws.
+
+    ``total``: the weight of all draws.
+    """
     worst, below = 0.0, 0
     for i in range(cdf.shape[0]):
         below += bins[k, i]
-        gap = abs(below / n_draws - cdf[i])
+        gap = abs(below / total - cdf[i])
         if not gap <= worst:
             worst = gap
             if isnan(gap):
@@ -42,7 +45,7 @@ def largest_gap(bins, k, cdf, n_draws):
 
 def empirical_cdf(statistics: Statistics, k: int) -> Array:
     """F_n of column ``k`` at the edges of its histogram, (N_BINS + 1,)."""
-    return np.cumsum(statistics.counts(k)[:-1]) / statistics.n_draws
+    return np.cumsum(statistics.counts(k)[:-1]) / statistics.total
 
 
 def distance(statistics: Statistics, k: int) -> float:
@@ -53,7 +56,7 @@ def distance(statistics: Statistics, k: int) -> float:
     """
     jit.prepare([largest_gap])
     _, cdf = edges_and_cdf(statistics.columns[k])
-    return largest_gap(statistics.sums.bins, k, cdf, statistics.n_draws)
+    return largest_gap(statistics.sums.bins, k, cdf, statistics.total)
 
 
 def mean_distance(statistics: Statistics, target: Target) -> float:
@@ -120,8 +123,16 @@ def odds_constants(column: Column) -> tuple[float, float, float] | None:
     return None if column.odds_of is None else (*column.odds_of, float(special.betaln(*column.odds_of)))
 
 
-def of_values(column: Column, values: Array) -> float:
-    """The exact one-sample D_n of ``values`` (n,): max_i max(i/n − F(x_(i)), F(x_(i)) − (i−1)/n)."""
+def of_values(column: Column, values: Array, weights: Array | None = None) -> float:
+    """The exact one-sample D_n of ``values`` (n,): max_i max(i/n − F(x_(i)), F(x_(i)) − (i−1)/n).
+
+    ``weights`` (n,): of the values, where they are not equal.
+    """
+    if weights is not None:
+        order = np.argsort(values)
+        above = np.cumsum(weights[order]) / weights.sum()
+        exact, below = np.asarray(column.cdf(values[order])), np.concatenate([[0.0], above[:-1]])
+        return float(max((above - exact).max(), (exact - below).max()))
     constants = odds_constants(column)
     if constants is not None:
         jit.prepare([odds_gap])
@@ -131,8 +142,8 @@ def of_values(column: Column, values: Array) -> float:
     return float(max((rank[1:] - cdf).max(), (cdf - rank[:-1]).max()))
 
 
-def of_draws(target: Target, theta: Array) -> float:
+def of_draws(target: Target, theta: Array, weights: Array | None = None) -> float:
     """The score of Baker et al. 2018 for stored draws θ (n, dim): the mean of :func:`of_values` over ``ks_columns``."""
     values = target.values(theta)
     columns = target.columns
-    return float(np.mean([of_values(columns[k], values[:, k]) for k in target.ks_columns]))
+    return float(np.mean([of_values(columns[k], values[:, k], weights) for k in target.ks_columns]))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from math import expm1, sqrt
+from math import exp, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +32,8 @@ class Header(NamedTuple):
     """
 
     step_size: Any
-    redrawn: Any
-    """The probability that a step begins with a new momentum."""
+    refresh: Any
+    """The rate at which momenta are drawn afresh."""
     reflected: Any
     """Whether chains are reflected at 0."""
     n_first: Any
@@ -325,9 +325,9 @@ def _steps(rng, state, model, source, params, head, arrays, draws, n):
     batches, estimated = source.batch_size > 0, source.sample_size > 1
     inputs = side.shape[1] if batches or head.of_energy else 0
     noise_scale, target_params = sqrt(source.variance), borrowed(model.params)
-    clipped, bad = 0, False
+    clipped, bad, redrawn = 0, False, 1 - exp(-head.refresh * head.step_size)
     for t in range(n):
-        _redraw(rng, head.redrawn, theta, other)
+        _redraw(rng, redrawn, theta, other)
         if head.n_first > 0:
             _move_first(model, params, head, arrays, inputs)
         # Entries with a compiled U need its value, and Γ its slopes, of all data whatever the gradient is.
@@ -379,7 +379,7 @@ def _steps(rng, state, model, source, params, head, arrays, draws, n):
 @jit.start
 def start(rng, position, auxiliary, model, params):
     """A momentum that is redrawn starts with its distribution; others start at 0, a thermostat at its mean."""
-    if params[_SLOT.redrawn] > 0:
+    if params[_SLOT.refresh] > 0:
         for c in range(position.shape[0]):
             for i in range(position.shape[1]):
                 auxiliary[c, i] = rng.standard_normal()
@@ -554,10 +554,9 @@ class RecipeSampler(Sampler):
         made = self._programs(target)
         programs = (made.first, made.rest, made.noise, made.batch)
         starts = np.cumsum([len(_SLOT) + len(made.noisy), *map(len, programs)])
-        redrawn = -expm1(-self.refresh * self.step_size) if self.layout != THETA else 0.0
         header = Header(
             self.step_size,
-            redrawn,
+            self.refresh if self.layout != THETA else 0.0,
             target.support == POSITIVE,
             made.moved_first,
             len(made.noisy),

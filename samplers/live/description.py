@@ -188,6 +188,7 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
         "thin": spec.thin,
         "start": packed(first),
         "momentum": packed(momentum) if spec.momentum and sampler.momentum == KEPT else None,
+        "schedule": packed(spec.make_schedule().packed()),
         "changes": [
             {"step": change.step, **of_change(change, at)} for change, at in zip(spec.changes, aimed[1:], strict=True)
         ],

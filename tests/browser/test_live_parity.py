@@ -68,6 +68,8 @@ CURL = {"layout": "theta_r", "curl_entries": ("-1",)}
 BAD = {"diffusion_entries": ("-1",)}
 TYPED_D = {"diffusion_entries": ("1 + theta^2/4",), "layout": "theta"}
 TYPED_DQ = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1 + theta^2/9"), "curl_entries": ("-1 - theta^2/9",)}
+REFRESHED = {"layout": "theta_r", "diffusion_entries": ("0", "0", "0"), "curl_entries": ("-1",), "refresh": 2.0}
+FALLING = {"key": "polynomial", "params": {"exponent": 0.5, "offset": 3.0}}
 COUNTS = PRESETS["counts"]._asdict() | {"table": "counts"}
 NARROW = {**COUNTS, "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 0.1)"}
 POSTERIOR = {"target": "posterior", "gradient": "minibatch"}
@@ -147,6 +149,11 @@ JOBS = {
     ),
     "a start without a density": Job(spec("funnel", "sgld", start=(-1e6, 0.1234567)), [20, HELD]),
     "a burn-in and a thinned trace": Job(spec("quartic", "sghmc", burn_in=33, thin=7), [233, HELD]),
+    "a schedule": Job(spec("quartic", "sgld", burn_in=33, thin=7, schedule=FALLING), [233, HELD]),
+    "a schedule with minibatches": Job(spec("linear_regression", "sghmc", "minibatch", schedule=FALLING), [7, 93, HELD]),
+    "a schedule of a recipe whose momentum is redrawn": Job(
+        spec("double_well", "recipe", sampler_params=REFRESHED, schedule=FALLING), [100, HELD]
+    ),
     "a start and a momentum": Job(spec("quartic", "hmc", start=(0.5, -1.0)), [50, HELD]),
     "a momentum that goes on": Job(spec("quartic", "sghmc", start=(0.5, -1.0), momentum=(-2.5, 0.25)), [HELD, 50, HELD]),
     "a momentum on a sphere": Job(spec("von_mises", "sggmc", momentum=(1.0, 0.25)), [HELD, 30, HELD]),

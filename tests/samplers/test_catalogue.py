@@ -16,6 +16,7 @@ from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.models import METHODS, MODELS
 from sgmcmc_lab.samplers.models.topics.model import FIRST
 from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.schedules import SCHEDULES
 from sgmcmc_lab.samplers.targets import TARGETS
 
 FILE = Path(__file__).with_name("catalogue.json")
@@ -24,7 +25,14 @@ FILE = Path(__file__).with_name("catalogue.json")
 def parameters():
     """Of everything that has parameters: default, range, and whether its slider is logarithmic."""
     found = catalogue()
-    sections = {"targets": TARGETS, "samplers": SAMPLERS, "gradients": GRADIENTS, "models": MODELS, "methods": METHODS}
+    sections = {
+        "targets": TARGETS,
+        "samplers": SAMPLERS,
+        "gradients": GRADIENTS,
+        "schedules": SCHEDULES,
+        "models": MODELS,
+        "methods": METHODS,
+    }
     out = {"settings": {p["name"]: [p["default"], p.get("bounds"), None] for p in found["settings"]}}
     for section, registry in sections.items():
         for entry in found[section]:

@@ -62,7 +62,7 @@ class LaneRecord(Record):
         run, last = self.run, self.curve[-1].position.steps if self.curve else 0
         if run.statistics.n_draws and run.steps > last and (rests or run.steps >= last * CURVE_SPACING):
             distance = ks.mean_distance(run.statistics, run.target)
-            self.curve.append(CurvePoint(self.position, run.statistics.n_draws, distance, *_divergence(run)))
+            self.curve.append(CurvePoint(self.position, run.statistics.n_effective, distance, *_divergence(run)))
 
 
 class DensityLanes(Lanes):
@@ -157,7 +157,10 @@ class DensityLanes(Lanes):
 
     def recorded(self) -> Experiment:
         first = self.runs[0].spec
-        lanes = tuple(Lane(run.spec.sampler, run.spec.gradient, tuple(run.changes)) for run in self.runs)
+        lanes = tuple(
+            Lane(run.spec.sampler, run.spec.gradient, tuple(run.changes), schedule=run.spec.schedule)
+            for run in self.runs
+        )
         n_steps = max(self._steps, 1)
         return Experiment(
             first.target, lanes, first.seed, first.n_chains, n_steps=n_steps, start=first.start, momentum=first.momentum

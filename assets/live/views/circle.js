@@ -29,7 +29,7 @@ const histogram = ({ cuts, bars, top }, run) => {
   let total = 0
   const below = counts(run, 0).map((n) => (total += n))
   const heights = bars.slice(1).map((/** @type {number} */ end, /** @type {number} */ j) =>
-    (below[cuts[j + 1]] - below[cuts[j]]) / (Math.max(run.nDraws, 1) * (end - bars[j]) * top))
+    (below[cuts[j + 1]] - below[cuts[j]]) / (Math.max(run.total, 1) * (end - bars[j]) * top))
   // Each bar has two corners; the last one is closed with the first, on the other side of ±π.
   const corners = heights.flatMap((/** @type {number} */ h, /** @type {number} */ j) => [[bars[j], h], [bars[j + 1], h]])
   corners.push([bars[0], heights[0]])

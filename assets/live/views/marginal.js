@@ -19,7 +19,7 @@ export const marginal = {
       let total = 0
       const below = found.map((n) => (total += n))
       const density = data.starts.map((/** @type {number} */ from, /** @type {number} */ j) =>
-        (below[data.ends[j]] - below[from]) / (Math.max(run.nDraws, 1) * data.widths[j]))
+        (below[data.ends[j]] - below[from]) / (Math.max(run.total, 1) * data.widths[j]))
       out[`lane ${i}`] = [data.centres, density]
       const top = Math.max(...density)
       data.cut[i] = top > 1.1 * HIGHEST * data.exact

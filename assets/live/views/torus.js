@@ -34,7 +34,7 @@ const sides = (data, k, lanes, out) => {
     let total = 0
     const below = counts(run, k).map((n) => (total += n))
     return cuts.slice(1).map((/** @type {number} */ cut, /** @type {number} */ j) =>
-      (below[cut] - below[cuts[j]]) / (Math.max(run.nDraws, 1) * (ends[j + 1] - ends[j])))
+      (below[cut] - below[cuts[j]]) / (Math.max(run.total, 1) * (ends[j + 1] - ends[j])))
   })
   const needed = ROOM * Math.min(Math.max(...densities.flat(), highest), MOST * highest)
   const onSide = (/** @type {number} */ density) => high + (high - low) * (0.02 + SIDE * Math.min(density / data.tops[k], 1))
