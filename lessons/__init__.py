@@ -41,9 +41,9 @@ out (the experiment, views, controls, page, lengths) remain as in the step befor
         burn_in = 200
         start = [3.0]
 
-    A lane is ``sampler(name:value;name:value)~gradient(…)``; or a table with ``sampler`` and ``gradient``, each as
-    text or as ``{key, params}``; or a table with a named ``preset`` of the recipe and ``params`` of the recipe
-    sampler beside it.
+    A lane is ``sampler(name:value;name:value)~gradient(…)``, with ``~polynomial(exponent:0.33;offset:1)`` behind it for
+    step sizes that fall; or a table with ``sampler``, ``gradient`` and ``schedule``, each as text or as ``{key,
+    params}``; or a table with a named ``preset`` of the recipe and ``params`` of the recipe sampler beside it.
 
     All chains begin at ``start``, one number for each coordinate; without it where the target has them begin. Those
     whose sampler goes on with a momentum begin with ``momentum``, in the same form; without it with the sampler's own.
@@ -54,7 +54,7 @@ out (the experiment, views, controls, page, lengths) remain as in the step befor
     In place of these: what is other than in the step before. ``change.n_steps = 500``, ``change.target = "gamma"``,
     ``change.lane1.sampler.step_size = 0.1``, ``change.lane2 = "sghmc(…)~full"`` (may be a lane more), ``change.lanes
     = […]``. Such *addresses* name a value everywhere: ``lane1.sampler.step_size``, ``sampler.step_size`` (of every
-    lane), ``lane1.gradient.batch_size``, ``target.sd``, ``n_chains``.
+    lane), ``lane1.gradient.batch_size``, ``lane1.schedule.exponent``, ``target.sd``, ``n_chains``.
 ``quick``
     The reduced length that the test suite runs: ``quick = { n_steps = 4000, burn_in = 200, n_chains = 16, seeds = 1
     }``; of a sweep also ``grid``, with fewer values of some axes. Without it the suite runs the full length. After a

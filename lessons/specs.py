@@ -2,7 +2,7 @@
 
 An *address* names one value of an experiment, in a change, a sweep and the list of controls alike:
 ``lane2.sampler.step_size``, ``sampler.step_size`` (of every lane that has it), ``lane1.gradient.batch_size``,
-``target.variance``, ``n_steps``.
+``lane1.schedule.exponent``, ``target.variance``, ``n_steps``.
 """
 
 import copy
@@ -68,7 +68,7 @@ def lane_data(lane: Any, target: Mapping[str, Any]) -> dict[str, Any]:
         texts = zip(PARTS, lane.split("~", 2), strict=False)
         return {part: choice_data(part, text) for part, text in texts if text or part == "sampler"}
     if not isinstance(lane, Mapping):
-        raise SpecError("lane", lane, "allowed is sampler(…)~gradient(…), or a table")
+        raise SpecError("lane", lane, "allowed is sampler(…)~gradient(…)~schedule(…), or a table")
     out = dict(lane)
     if "preset" in out:
         preset, own = choice_data("preset", out.pop("preset")), dict(out.pop("params", {}))

@@ -51,7 +51,8 @@ def cards(state: AppState) -> list[Any]:
     seen = set()
     for i, (lane, title) in enumerate(zip(experiment.lanes, state.lane_titles(), strict=True)):
         own, sampler = formulas_of(state, i), ANY_SAMPLER[lane.sampler.key]
-        if (which := (lane.sampler.key, lane.gradient.key, update_of(lane), *own)) in seen:
+        falling = make_schedule(lane.schedule).equations
+        if (which := (lane.sampler.key, lane.gradient.key, update_of(lane), *falling, *own)) in seen:
             continue
         seen.add(which)
         named = sampler.title
@@ -65,7 +66,6 @@ def cards(state: AppState) -> list[Any]:
             # Of categories all that a minibatch gives are numbers.
             tex = gradient.tex if MEMORY in target.provides else gradient.tex_of_categories or gradient.tex
             # Of a sampler that is no process there is neither D nor Q.
-            falling = make_schedule(lane.schedule).equations
             formulas = [
                 x
                 for x in (update_of(lane), *falling, *(own or (sampler.diffusion, sampler.curl)), tex)

@@ -65,8 +65,8 @@ def bars_of_bins(first, last, bars, n_bins, starts, ends):
 
 @jit.reading(types.void(jit.integer_matrix, jit.int64, jit.integers, jit.integers, jit.vector, jit.int64, jit.vector))
 def bar_densities(bins, k, starts, ends, widths, total, out):
-    """The share of the draws, of the weight ``total``, with column ``k`` between the edges ``starts`` and ``ends``, over
-    the width of each.
+    """The share of draws of the weight ``total`` with column ``k`` between the edges ``starts`` and ``ends``,
+    over the width of each.
     """
     for j in range(starts.shape[0]):
         count = 0

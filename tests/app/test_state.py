@@ -813,3 +813,37 @@ def test_figures_stand_in_the_order_in_which_a_step_names_them():
     assert state.fitting_views().index("state") < state.fitting_views().index("marginal")
     state.views = [*state.views, "components"]
     assert state.shown_views() == [*step.views, "components"]
+
+
+# --- step-size schedules -------------------------------------------------------------------------------------------
+
+
+def test_a_schedule_is_of_a_lane_and_stays_with_samplers_that_have_a_step_size():
+    state = AppState()
+    state.set_schedule(0, "polynomial")
+    state.set_lane_param(0, "schedule", "exponent", 0.5)
+    assert state.experiment.lanes[0].schedule.values()["exponent"] == 0.5
+    state.set_sampler(0, "sghmc")
+    assert state.experiment.lanes[0].schedule.key == "polynomial"
+    state.set_sampler(0, "exact")
+    assert state.experiment.lanes[0].schedule.key == "constant"
+    with pytest.raises(SpecError, match="has no step size"):
+        state.set_schedule(0, "polynomial")
+
+
+def test_lanes_with_different_schedules_have_different_titles():
+    lanes = [{"sampler": "sgld"}, {"sampler": "sgld", "schedule": "polynomial"}]
+    state = AppState(experiment=Experiment.from_dict({"target": "gaussian", "lanes": lanes}))
+    assert state.lane_titles() == ("SGLD · constant ε", "SGLD · falling ε")
+    state.set_schedule(0, "polynomial")
+    state.set_lane_param(0, "schedule", "exponent", 0.5)
+    assert state.lane_titles() == ("SGLD γ=0.5", "SGLD γ=0.333333")
+
+
+def test_views_of_a_constant_step_are_not_offered_with_a_schedule():
+    state = AppState()
+    assert "order" in state.fitting_views()
+    state.set_schedule(0, "polynomial")
+    assert "order" not in state.fitting_views()
+    state.set_lane_param(0, "schedule", "exponent", 0.0)
+    assert "order" in state.fitting_views()

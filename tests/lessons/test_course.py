@@ -231,6 +231,9 @@ FAULTS = {
     ("own", 2): [({"target": {"row": OWN["outliers"].row.replace("student_t_lpdf(y, 2,", "normal_lpdf(y,")}}, (1, 2, 3))],
     ("own", 3): [({"target": _model("schools_not_centred")}, (1, 2))],
     ("own", 4): [({"target": _model("schools")}, (1, 2))],
+    # A constant step is not falling, and a falling one has no floor.
+    ("schedules", 1): [((1, 2), (1, 2, 3, 4, 5, 6))],
+    ("schedules", 2): [((1, 2), (1, 2))],
     ("sweep", 1): [((2, 3), (1, 2))],
     ("sweep", 2): [({"target": {"strength": 1.0, "shrinkage": 1.0}, "lane1": {"sampler": {"cost_ratio": 1000.0}}}, (1, 3, 4, 5)), ((2, 3), (2,))],
     ("sweep-figures", 1): [({"target": {"strength": 0.1, "shrinkage": 100.0}}, (1, 2, 3))],
