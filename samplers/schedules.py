@@ -13,7 +13,7 @@ import param
 from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.parameters import Real, Value, check_all
+from sgmcmc_lab.samplers.parameters import Real, Value, check_all, declared
 from sgmcmc_lab.samplers.registry import Registry
 
 
@@ -50,8 +50,11 @@ class Schedule(param.Parameterized):
 
     @property
     def equations(self) -> tuple[str, ...]:
-        """:attr:`update` where the step size falls, beside the update of the sampler."""
-        return (self.update,) if self.falls else ()
+        """:attr:`update` and its numbers where the step size falls, beside the update of the sampler."""
+        if not self.falls:
+            return ()
+        values = [(parameter, getattr(self, name)) for name, parameter in declared(type(self))]
+        return (self.update, r",\ ".join(rf"{parameter.tex} = {value:.3g}" for parameter, value in values))
 
 
 class Constant(Schedule):
