@@ -255,7 +255,7 @@ def test_a_restart_counts_from_nothing():
     counted = empty.keys() - {"scales", "joint_scales"}
     assert not any(np.array_equal(sums_of(run)[name], empty[name]) for name in counted)
     stats.restart()
-    assert sums_of(run)["clock"].tolist() == [0, 0, 1, 3 * HISTORY]
+    assert sums_of(run)["clock"].tolist() == [0, 0, 1, 3 * HISTORY, 0]
     np.testing.assert_array_equal(stats.tail(TAIL), tail)
     for name in empty.keys() - {"clock", "tail"}:
         np.testing.assert_array_equal(sums_of(run)[name], empty[name], err_msg=name)

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers import Change, Choice, Experiment, Run, RunSpec, SpecError, run
+from sgmcmc_lab.samplers.choices import make_schedule
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, divergence, ks
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.lanes import CONSTANT
+from sgmcmc_lab.samplers.step_terms import take_apart
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.checks_samplers import OFFERED
 
@@ -301,3 +303,21 @@ def test_a_lane_with_a_schedule_has_no_autocorrelation_time():
     assert np.isnan(autocorrelation.tau_int(found, 0))
     _, masses = divergence.cells(found.columns[0])
     np.testing.assert_allclose(divergence.kl_1d(found, 0).bias, divergence.expected(found.n_effective, masses))
+
+
+def test_a_step_is_taken_apart_with_its_own_size():
+    """The plain-Python step that the page shows in parts is the one that the chain makes next.
+
+    Planted fault: a step of the size ε.
+    """
+    going = Run(
+        RunSpec.of("quartic", "sgld", n_chains=1, sampler_params={"step_size": 0.2}, schedule=polynomial(0.9, 1))
+    )
+    going.advance(5)
+    shown = take_apart(going)
+    going.schedule, falling = make_schedule(CONSTANT), going.schedule
+    wrong = take_apart(going)
+    going.schedule = falling
+    going.advance(1)
+    np.testing.assert_allclose(shown.end[0], going.position[0, 0], rtol=1e-12)
+    assert abs(wrong.end[0] - going.position[0, 0]) > 1e-3

@@ -232,7 +232,7 @@ def with_batch(value):
 BAD = [
     # what, data, field, parts of what is allowed
     ("unknown top field", base(speed=3), "speed", ["seed", "lanes"]),
-    ("unknown lane field", with_lane(colour="red"), "lane.colour", ["sampler, gradient, changes"]),
+    ("unknown lane field", with_lane(colour="red"), "lane.colour", ["sampler, gradient, schedule, changes"]),
     ("unknown field of a choice", base(target={"key": "gamma", "kind": 1}), "target.kind", ["key and params"]),
     ("unknown parameter", with_target(shape=2), "target.shape", ["alpha", "observed"]),
     ("unknown sampler", with_lane(sampler="sgrdl"), "sampler", ["of 6", "sgrld", "sgld"]),
