@@ -402,7 +402,7 @@ def _numbers(estimator: Estimator, target: Target) -> int:
 def numbers_per_step(estimator: Estimator, target: Target, kernel: Sampler) -> int:
     """How many numbers of data, or coordinates, the gradients of one chain look at in a step, at most."""
     full = kernel.full_gradients_per_step * max(len(target.data()), 1) * target.dim
-    return _numbers(estimator, target) * kernel.most_gradients + full
+    return _numbers(estimator, target) * kernel.most_gradients(estimator.noise().batch_size) + full
 
 
 def _fitting_default(key: str, target: Target) -> Choice:

@@ -1,8 +1,9 @@
-"""The words for what a gradient estimator requires of a target and of a sampler.
+"""The words for what gradient estimators and samplers require of a target, and estimators of a sampler.
 
 An estimator lists what it :attr:`~samplers.gradients.base.Estimator.requires`, a target what it
 :attr:`~samplers.targets.base.Target.provides`, and a sampler what it :attr:`~samplers.kernels.base.Sampler.accepts`.
-The estimator fits both where it finds all of its words in both; every menu follows from that.
+The estimator fits both where it finds all of its words in both; every menu follows from that. A sampler's own
+:attr:`~samplers.kernels.base.Sampler.requires` must be in what the target provides, too.
 """
 
 FULL = "full"
@@ -22,6 +23,8 @@ MODE = "mode"
 MEMORY = "memory"
 """A memory of the data points, numbered 0, 1, …, as earlier steps saw them. An accept step is not exact with it: on the
 way back the memory would be another."""
+LIPSCHITZ = "lipschitz"
+"""Lipschitz constants of the partial derivatives of the energy, valid for all θ, and of those of each data point."""
 
 ADDED = frozenset({FULL, NOISE, KNOWN, REDRAWN})
 """Provided by every target on ℝᵈ."""

@@ -44,7 +44,7 @@ class Divergence:
         advice = f"Make the step size smaller than {step_size:g}" if step_size is not None else "Choose another sampler"
         return cls(
             step,
-            f"{sampler.title} blew up on {target.title} at step {step + 1:,}: a step overshot, and the next ones overshot further. {advice} and reset.",
+            f"{sampler.title} blew up on {target.title} at step {step + 1:,}: {sampler.why_it_stops}. {advice} and reset.",
         )
 
 

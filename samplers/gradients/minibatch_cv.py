@@ -20,6 +20,12 @@ def anchor_of(params, dim):
 
 
 @jit.inlined
+def slope_of(params, dim):
+    """∇U(θ̂) in the packed parameters."""
+    return params[_MODE + dim : _MODE + 2 * dim]
+
+
+@jit.inlined
 def vary(rng, theta, out, each, model, data, params, anchor, slope):
     """Write a minibatch's gradient with control variates at ``anchor`` (1, dim), where the whole one is ``slope``."""
     batch_size, replacement, dim = int(params[0]), params[1] > 0, theta.shape[1]
@@ -38,7 +44,7 @@ def vary(rng, theta, out, each, model, data, params, anchor, slope):
 @jit.estimate
 def estimate(rng, theta, out, each, model, data, params, memory):
     dim = theta.shape[1]
-    mode, slope = anchor_of(params, dim).reshape((1, dim)), params[_MODE + dim : _MODE + 2 * dim]
+    mode, slope = anchor_of(params, dim).reshape((1, dim)), slope_of(params, dim)
     vary(rng, theta, out, each, model, data, params, mode, slope)
 
 

@@ -4,6 +4,7 @@ from sgmcmc_lab.samplers.kernels.asgld import ASGLD
 from sgmcmc_lab.samplers.kernels.baoab import BAOAB
 from sgmcmc_lab.samplers.kernels.barker import Barker
 from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.bps import BouncyParticle
 from sgmcmc_lab.samplers.kernels.chmc import CHMC
 from sgmcmc_lab.samplers.kernels.cir import CIR
 from sgmcmc_lab.samplers.kernels.cyclical_sgld import CyclicalSGLD
@@ -33,6 +34,7 @@ from sgmcmc_lab.samplers.kernels.sghmc import SGHMC
 from sgmcmc_lab.samplers.kernels.sgld import SGLD
 from sgmcmc_lab.samplers.kernels.sgrld import SGRLD
 from sgmcmc_lab.samplers.kernels.svgd import SVGD
+from sgmcmc_lab.samplers.kernels.zigzag import ZigZag
 from sgmcmc_lab.samplers.registry import Registry
 
 SAMPLERS: Registry[type[Sampler]] = Registry(
@@ -69,5 +71,7 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     ASGLD,
     ReplicaExchangeSGLD,
     ParallelTempering,
+    ZigZag,
+    BouncyParticle,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -56,6 +56,8 @@ class Sampler(param.Parameterized):
     """The manifolds it can move on: all, where it only follows geodesics."""
     accepts: ClassVar[frozenset[str]] = frozenset({FULL})
     """The requirements of the gradient estimators that it can be combined with."""
+    requires: ClassVar[frozenset[str]] = frozenset()
+    """The words of :mod:`samplers.requirements` that a target must provide beside those of the estimator."""
     most_coordinates: ClassVar[int | None] = None
     """The most that θ may have; None for any number."""
     process: ClassVar[str | None] = None
@@ -79,6 +81,8 @@ class Sampler(param.Parameterized):
     """A run whose number of chains is not given has at least so many."""
     known_bias: ClassVar[str] = ""
     """A sentence on a bias that the sampler is known for, which the page says where draws do not agree."""
+    why_it_stops: ClassVar[str] = "a step overshot, and the next ones overshot further"
+    """Why a chain of it leaves its target for good, for the message."""
     advance: ClassVar[Any]
     """The compiled kernel."""
     start: ClassVar[Any] = staticmethod(same_for_all)
@@ -132,6 +136,7 @@ class Sampler(param.Parameterized):
             and not (isinstance(dim, int) and cls.too_small_for(dim))
             and issubclass(target.geometry, cls.geometries)
             and cls.process in (None, target.process)
+            and cls.requires <= target.provides
             and bool(cls.gradients_for(target))
         )
 
@@ -207,9 +212,8 @@ class Sampler(param.Parameterized):
         """
         return 0
 
-    @property
-    def most_gradients(self) -> int:
-        """The evaluations of the estimator that one step may take."""
+    def most_gradients(self, batch_size: int = 0) -> int:
+        """The evaluations of the estimator, of so many data or of all (0), that one step may take."""
         return self.gradients_per_step
 
     def data_beside(self, target: Target) -> int:

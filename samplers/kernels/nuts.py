@@ -155,8 +155,7 @@ class NUTS(Sampler):
         """None besides those that the kernel counts."""
         return 0
 
-    @property
-    def most_gradients(self) -> int:
+    def most_gradients(self, batch_size: int = 0) -> int:
         return 2**self.max_depth
 
     @property

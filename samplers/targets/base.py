@@ -341,6 +341,16 @@ class Target(param.ParameterizedABC):
         """Where the density is largest, or nearly, (dim,): control variates are taken there. Few targets say it."""
         raise NotImplementedError(f"{self.title} has no mode")
 
+    @property
+    def lipschitz(self) -> Array:
+        """C_i with |∂_iU(θ) − ∂_iU(θ′)| ≤ C_i‖θ − θ′‖ for all θ and θ′, (dim,), where the target provides them."""
+        raise NotImplementedError(f"{self.title} has no Lipschitz constants")
+
+    @property
+    def lipschitz_of_each(self) -> Array:
+        """The same for the gradients of all data points, each of which stands for all, (dim,)."""
+        raise NotImplementedError(f"{self.title} has no Lipschitz constants of its data")
+
     def packed(self) -> Array:
         """The parameters as the compiled functions read them."""
         return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)

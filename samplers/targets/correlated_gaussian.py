@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import ADDED, LIPSCHITZ
 from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
 from sgmcmc_lab.samplers.targets.expectations import sum_products
 
@@ -53,6 +54,7 @@ class CorrelatedGaussian(Target):
         r"\Sigma = \begin{pmatrix}\sigma_1^2 & \rho\sigma_1\sigma_2\\ \rho\sigma_1\sigma_2 & \sigma_2^2\end{pmatrix}"
     )
     source = "Chen, Fox & Guestrin 2014, Fig 3, has ρ = 0.9"
+    provides = ADDED | {LIPSCHITZ}
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
@@ -94,6 +96,11 @@ class CorrelatedGaussian(Target):
         """Σ, (2, 2)."""
         cross = self.rho * self.sd1 * self.sd2
         return np.array([[self.sd1**2, cross], [cross, self.sd2**2]])
+
+    @property
+    def lipschitz(self) -> Array:
+        """The lengths of the rows of Σ⁻¹."""
+        return np.linalg.norm(np.linalg.inv(self.covariance), axis=1)
 
     def log_density(self, theta: Array) -> Array:
         sigma = self.covariance

@@ -7,6 +7,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import ADDED, LIPSCHITZ
 from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
 
 
@@ -37,6 +38,7 @@ class Gaussian(Target):
     title = "Gaussian"
     tex = r"U(\theta) = \frac{(\theta - \mu)^2}{2\sigma^2}"
     source = "Ma, Chen & Fox 2015, Fig 2 (left, one peak), with μ = 0 and σ = 1"
+    provides = ADDED | {LIPSCHITZ}
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 
@@ -52,6 +54,11 @@ class Gaussian(Target):
 
     def formula(self) -> str:
         return f"(theta - {self.mean!r})^2/(2*{self.sd!r}^2)"
+
+    @property
+    def lipschitz(self) -> Array:
+        """U″."""
+        return np.array([self.sd**-2])
 
     def start(self) -> Array:
         return np.array([self.mean])

@@ -9,6 +9,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Count, Real, RealVector, SpecError
+from sgmcmc_lab.samplers.requirements import ADDED, LIPSCHITZ
 from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
 from sgmcmc_lab.samplers.targets.expectations import sum_products
 
@@ -85,6 +86,7 @@ class GaussianMixture(Target):
         r"m_j = \rho\,\bigl(\cos\tfrac{2\pi(j-1)}{k}, \sin\tfrac{2\pi(j-1)}{k}\bigr)\ \text{unless given}"
     )
     source = "A standard test of how samplers find and weigh separate modes"
+    provides = ADDED | {LIPSCHITZ}
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
@@ -159,6 +161,14 @@ class GaussianMixture(Target):
 
     def start(self) -> Array:
         return np.array(self.centres[0])
+
+    @property
+    def lipschitz(self) -> Array:
+        """U″ = I/σ² − Cov(m)/σ⁴, m a random centre. A covariance is at most a quarter of the product of the ranges."""
+        spread = np.ptp(self.centres, axis=0)
+        largest = np.outer(spread, spread) / (4 * self.sd**4)
+        np.fill_diagonal(largest, np.maximum(self.sd**-2, np.diag(largest) - self.sd**-2))
+        return np.linalg.norm(largest, axis=1)
 
     def log_density(self, theta: Array) -> Array:
         squares = ((theta[..., None, :] - self.centres) ** 2).sum(axis=-1)

@@ -8,7 +8,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Count, Real
-from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.requirements import DATA, LIPSCHITZ, MODE
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
 from sgmcmc_lab.samplers.targets.expectations import sum_products
 
@@ -78,7 +78,7 @@ class LinearRegression(Target):
     title = "Linear regression"
     tex = r"U(\theta) = \frac{1}{2\sigma^2}\sum_{i=1}^{N}\bigl(y_i - \theta\cdot x_i\bigr)^2 + \frac{\lVert\theta\rVert^2}{2\tau^2}"
     source = "The conjugate posterior; Welling & Teh 2011 for its minibatches"
-    provides = DATA | {MODE}
+    provides = DATA | {MODE, LIPSCHITZ}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 2
     # U″ is N(1 + ½)/σ² = 150 across the ridge, and ten of the 100 data make noise of V ≈ 1000 in each direction.
@@ -148,6 +148,17 @@ class LinearRegression(Target):
     def mode(self) -> Array:
         """The mean."""
         return self.mean
+
+    @property
+    def lipschitz(self) -> Array:
+        """The lengths of the rows of the precision."""
+        return np.linalg.norm(self.precision, axis=1)
+
+    @property
+    def lipschitz_of_each(self) -> Array:
+        x = self.observations[:, :2]
+        each = self.items * x[:, :, None] * x[:, None, :] / self.noise_sd**2 + np.eye(2) / self.prior_sd**2
+        return np.asarray(np.linalg.norm(each, axis=2).max(axis=0))
 
     def packed(self) -> Array:
         factor = np.linalg.cholesky(self.covariance)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.requirements import DATA, LIPSCHITZ, MODE
 from sgmcmc_lab.samplers.targets.base import Array, Target
 
 # The packed parameters: 1/τ², the number of data points, and the row s_i x_i of each.
@@ -103,6 +103,19 @@ def energies(rows: Array, prior_sd: float, theta: Array) -> Array:
     return np.asarray(np.logaddexp(0, -theta @ rows.T).sum(axis=-1) + squares)
 
 
+def lipschitz(rows: Array, prior_sd: float) -> Array:
+    """As 0 ≤ U″(θ) ≤ M = XᵀX/4 + I/τ² for all θ, ‖U″e_i‖² = e_iᵀU″U″e_i is at most λ_max(M) M_ii."""
+    most = rows.T @ rows / 4 + np.eye(rows.shape[1]) / prior_sd**2
+    return np.asarray(np.sqrt(np.linalg.eigvalsh(most)[-1] * np.diag(most)))
+
+
+def lipschitz_of_each(rows: Array, prior_sd: float) -> Array:
+    """The same with the N rows one by one, M = N x xᵀ/4 + I/τ²."""
+    weight, rate = len(rows) / 4, prior_sd**-2
+    squares = weight * rows**2 + rate
+    return np.asarray(np.sqrt((weight * (rows**2).sum(axis=1) + rate) * squares.T).max(axis=1))
+
+
 def newton(rows: Array, prior_sd: float) -> tuple[Array, Array]:
     """The mode (d,), by Newton's method with steps that are halved until U falls, and U″ there (d, d)."""
     theta = np.zeros(rows.shape[1])
@@ -126,7 +139,7 @@ class Logistic(Target):
     A subclass has the rows s_i x_i and the known answers of the distribution.
     """
 
-    provides = DATA | {MODE}
+    provides = DATA | {MODE, LIPSCHITZ}
     potential, gradient, batch = potential, gradient, batch
     prior_sd: float
 
@@ -134,6 +147,14 @@ class Logistic(Target):
     @abstractmethod
     def rows(self) -> Array:
         """s_i x_i, (N, dim)."""
+
+    @property
+    def lipschitz(self) -> Array:
+        return lipschitz(self.rows, self.prior_sd)
+
+    @property
+    def lipschitz_of_each(self) -> Array:
+        return lipschitz_of_each(self.rows, self.prior_sd)
 
     def start(self) -> Array:
         return np.zeros(self.dim)

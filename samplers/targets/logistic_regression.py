@@ -6,6 +6,8 @@ import numpy as np
 from scipy import special
 
 from sgmcmc_lab.samplers.parameters import Count, Option, Real
+from sgmcmc_lab.samplers.requirements import DATA, LIPSCHITZ, MODE
+from sgmcmc_lab.samplers.targets import logistic
 from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Fit
 from sgmcmc_lab.samplers.targets.glm import LOGISTIC, GeneralisedLinear
 from sgmcmc_lab.samplers.targets.tables import table
@@ -37,6 +39,7 @@ class LogisticRegression(GeneralisedLinear):
     title = "Logistic regression"
     tex = r"U(\theta) = \sum_{i=1}^{N}\log\bigl(1 + e^{-s_i\,\theta\cdot x_i}\bigr) + \frac{\lVert\theta\rVert^2}{2\tau^2}"
     source = "Welling & Teh 2011, section 5.2; data of Street, Wolberg & Mangasarian 1993, from scikit-learn"
+    provides = DATA | {MODE, LIPSCHITZ}
     family = LOGISTIC
     # U″ at the mode is 6 with 100 data points, and V ≈ 50 for minibatches of ten; with all of them 47, and V ≈ 3000.
     first_steps = FirstSteps(moving=0.05, batch=0.01, friction=5.0, other=2e-3)
@@ -100,6 +103,14 @@ class LogisticRegression(GeneralisedLinear):
     def curvature(self, theta: Array) -> Array:
         right = special.expit(self.rows @ theta)
         return np.asarray((self.rows.T * (right * (1 - right))) @ self.rows + np.eye(2) / self.prior_sd**2)
+
+    @property
+    def lipschitz(self) -> Array:
+        return logistic.lipschitz(self.rows, self.prior_sd)
+
+    @property
+    def lipschitz_of_each(self) -> Array:
+        return logistic.lipschitz_of_each(self.rows, self.prior_sd)
 
     def start(self) -> Array:
         return np.zeros(2)

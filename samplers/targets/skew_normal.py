@@ -8,6 +8,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.requirements import ADDED, LIPSCHITZ
 from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
 from sgmcmc_lab.samplers.targets.normal_tail import log_phi, slope_of_log_phi
 
@@ -48,6 +49,7 @@ class SkewNormal(Target):
     title = "Skew normal"
     tex = r"U(\theta) = \tfrac12\theta^2 - \log\Phi(s\,\theta)"
     source = "Azzalini 1985"
+    provides = ADDED | {LIPSCHITZ}
     potential, gradient, draw = potential, gradient, draw
     dim = 1
 
@@ -66,6 +68,11 @@ class SkewNormal(Target):
     @property
     def _mean(self) -> float:
         return float(self._delta * np.sqrt(2 / np.pi))
+
+    @property
+    def lipschitz(self) -> Array:
+        """U″ is between 1 and 1 + s², as (−log Φ)″ is between 0 and 1: it is one less a truncated normal's variance."""
+        return np.array([1 + self.slant**2])
 
     def start(self) -> Array:
         return np.array([self._mean])

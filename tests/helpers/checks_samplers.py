@@ -196,6 +196,9 @@ def variants(s, t, g):
         params = {"gamma": t != "linear_table"}
     if s == "cyclical_sgld":
         params = {**params, "period": 5}
+    if s in ("zigzag", "bps") and noise.batch_size:
+        # Without control variates many events are proposed.
+        params = {"step_size": first.moving / 30 if first else 0.01}
     if s == "nuts":
         params = {"step_size": min(0.1, first.moving) if first else 0.1, "max_depth": 4}
     yield params, {}

@@ -20,6 +20,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.engine import first_state
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import Sampler
+from sgmcmc_lab.samplers.kernels.base import KEPT
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.targets.base import Column, Target
 
@@ -180,7 +181,7 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
     normals = rng.standard_normal(run.momentum.shape)
     run.momentum[:] = first_state(sampler, run.target, run.position, rng)[1]
     # Where the first values are no momentum but known from θ, they are already those of the exact draw.
-    if not run.momentum[:, :dim].any() or sampler.moving:
+    if not run.momentum[:, :dim].any() or (sampler.moving and sampler.momentum == KEPT):
         run.momentum[:, :dim] = normals[:, :dim]
     if getattr(sampler, "thermostat", False) is True:
         # H has (m/2)(ξ − C)², or with a ξ for each coordinate half of each of the squares. Unknown noise of variance V

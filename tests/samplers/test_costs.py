@@ -81,7 +81,7 @@ STEP = {
     "resgld": Cost(RUNGS, full=2),  # the energies of the two that may swap
     "parallel_tempering": Cost(RUNGS),
 }
-COUNTED = {"nuts"}
+COUNTED = {"nuts", "zigzag", "bps"}
 """Samplers whose steps differ in length: what is reported is compared with the calls alone."""
 
 PER_GRADIENT = {
@@ -111,7 +111,7 @@ TIME = {
     **dict.fromkeys(("hmc", "gmc", "chmc", "rmhmc"), LEAPFROG * EPS),
     "cyclical_sgld": EPS / 2,  # the mean of (ε/2)(1 + cos πk/M) but for its last half step
     **dict.fromkeys(("barker", "sg_barker"), EPS**2 / 2),  # noise N(0, s²) is that of √(2ε)
-    **dict.fromkeys(("exact", "rwm", "nuts", "svgd"), 0.0),
+    **dict.fromkeys(("exact", "rwm", "nuts", "svgd", "zigzag", "bps"), 0.0),
 }
 """The time of the SDE that a step advances; 0 where there is no SDE behind it, or no fixed time."""
 

@@ -16,6 +16,9 @@ from tests.helpers.checks_samplers import riemannian
 WITH_ALL_PARTS = {
     # Where a part is made only there, the sampler's parameters.
     "recipe": {"layout": "theta_r", "refresh": 10.0, "step_size": 2.0, "drift_entries": ("r", "")},
+    # Long enough for every kind of event.
+    "zigzag": {"step_size": 10.0},
+    "bps": {"step_size": 10.0},
 }
 
 

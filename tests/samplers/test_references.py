@@ -218,7 +218,7 @@ def test_fault_a_reference_that_borrows(name):
 
 MANY = 4000
 """Chains. A mean square of 4,000 normals is within .12 of 1 but for once in a hundred million."""
-NORMAL, NOTHING = "normal", "nothing"
+NORMAL, SIGNS, NOTHING = "normal", "signs", "nothing"
 FRICTION = 1.7
 
 
@@ -239,7 +239,8 @@ FIRST: dict = {
     **{key: [] for key, cls in SAMPLERS.items() if "auxiliary" not in declares(cls) and "start" not in declares(cls)},
     "svgd": [],  # its start moves θ alone
     "sghmc": [lambda run, g: np.zeros(g.shape[1])],  # Algorithm 2 begins at rest
-    "sggmc": [NORMAL], "sggmc_euler": [NORMAL],
+    "sggmc": [NORMAL], "sggmc_euler": [NORMAL], "bps": [NORMAL],
+    "zigzag": [SIGNS],
     "gsgnht": [NORMAL, lambda run, g: np.full(1, FRICTION)],
     "gsgnht_euler": [NORMAL, lambda run, g: np.full(1, FRICTION)],
     "msgnht": [NORMAL, lambda run, g: np.full(g.shape[1], FRICTION)],
@@ -311,6 +312,10 @@ def test_the_first_state(s):
             v = run.momentum[:, at : at + dim]
             assert abs((v**2).sum() / n / run.manifold.dim - 1) < 0.12
             assert run.manifold.dim < dim or stats.kstest(v.ravel(), "norm").pvalue > 1e-4
+            at += dim
+        elif part is SIGNS:
+            v = run.momentum[:, at : at + dim]
+            assert set(np.unique(v)) == {-1.0, 1.0} and abs(v.mean()) < 6 / np.sqrt(v.size)
             at += dim
         elif part is NOTHING:
             assert not run.momentum[:, at : at + dim].any()

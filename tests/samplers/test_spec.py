@@ -558,5 +558,5 @@ def test_a_step_of_a_sampler_takes_no_more_gradients_than_it_says(fault, monkeyp
         target = {"rmhmc": "gamma", "gmc": "fisher"}.get(key, "gaussian")
         run = engine.Run(RunSpec.of(target, key, sampler_params={**values, "step_size": 1e-4}, n_chains=1))
         run.advance(1)
-        within[key] = 1000 < run.gradients <= run.sampler.most_gradients
+        within[key] = 1000 < run.gradients <= run.sampler.most_gradients()
     assert within == dict.fromkeys(params, True) | {"nuts": not fault}
