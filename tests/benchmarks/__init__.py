@@ -20,6 +20,7 @@ from tests.benchmarks.kernels import (
     sampler_rate,
 )
 from tests.benchmarks.minibatches import minibatch_requirements
+from tests.benchmarks.piecewise import piecewise_requirements
 from tests.benchmarks.posterior import posterior_requirements
 from tests.benchmarks.recipes import recipe_requirements
 from tests.benchmarks.timing import CHAINS, FULL, QUICK, Requirement
@@ -59,6 +60,8 @@ def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: 
     needs += posterior_requirements(effort)
     progress("minibatches of many data points")
     needs += minibatch_requirements(effort)
+    progress("zig-zag's events")
+    needs += piecewise_requirements(effort)
     progress("topics")
     tokens = token_rates(effort)
     return Report(machine(), rates, peers, tokens, [*needs, *token_requirements(tokens), *runtime_requirements(effort)])

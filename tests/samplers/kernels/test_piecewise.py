@@ -163,7 +163,7 @@ def _thinned(rng, state, model, source, c, rate, left, each):
 
 
 RATE = 200.0
-"""Above every rate in the bulk of the posterior of 25 data, with control variates."""
+"""Above every rate in the bulk of the posterior, with control variates."""
 
 
 @jit.kernel
