@@ -70,6 +70,7 @@ GROUPS = {
         "test_samplers",
         "test_costs",
         "test_references",
+        "test_piecewise",
         "test_recipe_sampler",
         "test_rmhmc",
         "test_scir_cv",

@@ -122,7 +122,7 @@ class BouncyParticle(Piecewise):
     title = "Bouncy particle"
     update = (
         r"\begin{aligned}\dot\theta &= v\ \text{ for the time } \Delta\\"
-        r"v &\leftarrow v - 2\,\tfrac{v\cdot\nabla\tilde U}{\lVert\nabla\tilde U\rVert^2}\,\nabla\tilde U\ \text{ at the rate } \bigl(v\cdot\nabla\tilde U(\theta)\bigr)^+\\"
+        r"v &\leftarrow v - 2\,\tfrac{v\cdot\nabla\tilde U}{\lVert\nabla\tilde U\rVert^2}\,\nabla\tilde U,\quad \text{at the rate } \bigl(v\cdot\nabla\tilde U(\theta)\bigr)^+\\"
         r"v &\sim \mathcal N(0, I)\ \text{ at the rate } \lambda\end{aligned}"
     )
     integrator = "None: straight lines, and events by thinning"
