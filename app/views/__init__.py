@@ -24,6 +24,7 @@ from sgmcmc_lab.app.views.globe import Globe
 from sgmcmc_lab.app.views.gradient_noise import GradientNoise
 from sgmcmc_lab.app.views.kl import KL
 from sgmcmc_lab.app.views.ks import KS
+from sgmcmc_lab.app.views.ksd import KSD
 from sgmcmc_lab.app.views.marginal import Marginal
 from sgmcmc_lab.app.views.mgf import MGF
 from sgmcmc_lab.app.views.models.adjacency import Adjacency
@@ -114,6 +115,7 @@ VIEWS: Registry[type[View]] = Registry(
     Marginal,
     Energies,
     KS,
+    KSD,
     KL,
     Bought,
     Temperature,

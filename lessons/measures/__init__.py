@@ -14,6 +14,7 @@ from sgmcmc_lab.lessons.measures.gap import Gap
 from sgmcmc_lab.lessons.measures.heat import Heat
 from sgmcmc_lab.lessons.measures.kl import KL, JointKL
 from sgmcmc_lab.lessons.measures.ks import KS, ChainKS
+from sgmcmc_lab.lessons.measures.ksd import KSD
 from sgmcmc_lab.lessons.measures.model import DataToReach, Elbo, Score
 from sgmcmc_lab.lessons.measures.moments import Mean, Power, Variance
 from sgmcmc_lab.lessons.measures.predictive import Predictive
@@ -36,6 +37,7 @@ MEASURES: Registry[type[Measure]] = Registry(
     Predictive,
     KS,
     ChainKS,
+    KSD,
     KL,
     JointKL,
     Tau,

@@ -7,10 +7,14 @@ from sgmcmc_lab.samplers.diagnostics import (
     calibration,
     coupling,
     divergence,
+    effective,
     histogram,
     ks,
+    ksd,
     moments,
+    pareto,
     predictive,
+    ranks,
 )
 
 __all__ = [
@@ -20,8 +24,12 @@ __all__ = [
     "calibration",
     "coupling",
     "divergence",
+    "effective",
     "histogram",
     "ks",
+    "ksd",
     "moments",
+    "pareto",
     "predictive",
+    "ranks",
 ]

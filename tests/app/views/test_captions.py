@@ -292,6 +292,34 @@ def distances(key):
         assert mean == pytest.approx(sqrt(np.pi / 2) * log(2))
 
 
+def stein_by_hand(theta):
+    """The V-statistic's root with c = 1 and β = −½ of N(.5, 1.5²), in its standard deviations, and its diagonal's."""
+    x = (theta - GAUSSIAN["mean"]) / GAUSSIAN["sd"]
+    delta = x[:, None] - x
+    u = 1 + delta**2
+    # s = −x, and of two of them the difference is −δ.
+    terms = x[:, None] * x * u**-0.5 - delta**2 * u**-1.5 + u**-1.5 - 3 * delta**2 * u**-2.5
+    return sqrt(terms.sum()) / len(x), sqrt((x**2 + 1).sum()) / len(x)
+
+
+@recomputes("ksd")
+def discrepancy(key):
+    made = both(key)
+    made.view.compute(made.frame)
+    assert made.view.background(made.frame)
+    expected = []
+    for one in made.raw:
+        n, most = one.theta.shape[1], 1000 // WATCHED
+        drawn = one.theta[:WATCHED, np.arange(1, most + 1) * n // most - 1, 0].ravel()
+        expected.append(stein_by_hand(drawn))
+    lines = [f"{one.name}  KSD {a:.2g}, i.i.d. {b:.2g}" for one, (a, b) in zip(made.raw, expected, strict=True)]
+    assert captions(made) == lines
+    data = made.view.compute(made.frame)
+    for i, (value, chance) in enumerate(expected):
+        np.testing.assert_allclose(data[f"lane {i}"], [[BURN_IN + BEFORE + AFTER], [value]], rtol=1e-9)
+        np.testing.assert_allclose(data[f"noise {i}"], [[BURN_IN + BEFORE + AFTER], [chance]], rtol=1e-9)
+
+
 @recomputes("bought")
 def bought(key):
     lanes = [("sgld", {"step_size": 1e-3}), ("sgld", {"step_size": 1e-3})]

@@ -133,7 +133,7 @@ def test_an_image_is_where_its_axes_say(name):
     assert with_images == keys
 
 
-SMOOTH = {"bought", "ks", "kl", "temperature"}
+SMOOTH = {"bought", "ks", "ksd", "kl", "temperature"}
 """Views of means and distances, whose long lines turn seldom: they have less of an outline, and are to be seen."""
 
 
@@ -155,7 +155,7 @@ def test_long_paths_are_fine_lines():
     assert widths == {key: {FINE} for key in ("state", "trace", "phase", "drift", "thermostat", "torus")}
 
 
-@pytest.mark.parametrize("key", ["ks", "kl"])
+@pytest.mark.parametrize("key", ["ks", "ksd", "kl"])
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_noise_has_the_colour_of_its_lane(key, lanes):
     """With one lane it is grey; of several, a reader finds the band of a curve by its colour."""
