@@ -17,6 +17,7 @@ from sgmcmc_lab.app.views.curl import Curl
 from sgmcmc_lab.app.views.drift import Drift
 from sgmcmc_lab.app.views.energies import Energies
 from sgmcmc_lab.app.views.energy import Energy
+from sgmcmc_lab.app.views.ess_growth import ESSGrowth
 from sgmcmc_lab.app.views.evolution import Evolution
 from sgmcmc_lab.app.views.fit import Fit
 from sgmcmc_lab.app.views.frames import Frames
@@ -53,10 +54,13 @@ from sgmcmc_lab.app.views.models.words import Words
 from sgmcmc_lab.app.views.modes import Modes
 from sgmcmc_lab.app.views.moments import Moments
 from sgmcmc_lab.app.views.order import Order
+from sgmcmc_lab.app.views.pareto import Pareto
 from sgmcmc_lab.app.views.phase import Phase
 from sgmcmc_lab.app.views.posterior_predictive import PosteriorPredictive
 from sgmcmc_lab.app.views.prior_predictive import PriorPredictive
 from sgmcmc_lab.app.views.rungs import Rungs
+from sgmcmc_lab.app.views.quantile_ess import QuantileESS
+from sgmcmc_lab.app.views.ranks import Ranks
 from sgmcmc_lab.app.views.spectrum import SpectrumView
 from sgmcmc_lab.app.views.state import State
 from sgmcmc_lab.app.views.stationarity import Stationarity
@@ -110,6 +114,7 @@ VIEWS: Registry[type[View]] = Registry(
     PosteriorPredictive,
     CalibrationView,
     CouplingView,
+    Pareto,
     GradientNoise,
     Drift,
     Marginal,
@@ -127,6 +132,9 @@ VIEWS: Registry[type[View]] = Registry(
     Completeness,
     TraceView,
     Autocorrelation,
+    Ranks,
+    QuantileESS,
+    ESSGrowth,
     SpectrumView,
     Modes,
     Curl,

@@ -21,10 +21,18 @@ def limit(n: int) -> float:
 
 
 def shapes(log_likelihood: Array) -> tuple[Array, float]:
-    """k̂ of each row, (rows,), and the sum of the log scores of rows left out, of log p(row | θ) (draws, rows)."""
+    """k̂ of each row, (rows,), and the sum of the log scores of rows left out, of log p(row | θ) (draws, rows).
+
+    k̂ is nan of a row whose largest weights are all the same.
+    """
     from arviz_stats.base import array_stats
 
-    weights, found = array_stats.psislw(-log_likelihood, axis=0)
-    # Normalised: log Σ w p.
-    total = np.logaddexp.reduce(weights + log_likelihood, axis=0)
-    return np.asarray(found), float(total.sum())
+    found, total = np.full(log_likelihood.shape[1], np.nan), 0.0
+    for i, row in enumerate(log_likelihood.T):
+        try:
+            # It takes log p, the negative of the log weights.
+            weights, found[i] = array_stats.psislw(row)
+        except ValueError:
+            weights = -row - np.logaddexp.reduce(-row)
+        total += np.logaddexp.reduce(weights + row)
+    return found, float(total)

@@ -320,6 +320,112 @@ def discrepancy(key):
         np.testing.assert_allclose(data[f"noise {i}"], [[BURN_IN + BEFORE + AFTER], [chance]], rtol=1e-9)
 
 
+@recomputes("ranks")
+def ranks(key):
+    made = both(key)
+    made.view.compute(made.frame)
+    assert made.view.background(made.frame)
+    expected, heights, bands = [], [], []
+    for one in made.raw:
+        x = one.history[..., 0]
+        n, every = x.shape[1], np.sort(x.ravel())
+        # Refused proposals repeat a draw, whose copies have their mean rank.
+        rank = (np.searchsorted(every, x) + np.searchsorted(every, x, side="right") + 1) / 2
+        counts = np.array([np.histogram((row - 0.5) * 20 / x.size, np.arange(21))[0] for row in rank])
+        m = x.size // 20
+        law = np.cumsum([comb(n, k) * comb(x.size - n, m - k) / comb(x.size, m) for k in range(m)])
+        low, high = (int(np.argmax(law >= p)) for p in (0.005, 0.995))
+        outside = int(((counts < low) | (counts > high)).sum())
+        expected.append(f"{one.name}  {WATCHED} × {n:,} draws, {outside} of 160 counts outside the band")
+        heights.append(counts * 160 / x.size)
+        bands.append(np.array([low, high]) * 160 / x.size)
+    assert captions(made) == expected
+    assert any(" 0 of" not in line for line in expected)
+    data = made.view.compute(made.frame)
+    for i, each in enumerate(heights):
+        for c in range(4):
+            np.testing.assert_allclose(data[f"lane {i} chain {c}"][1][::2], each[c])
+    np.testing.assert_allclose(
+        [data["band"][1][0], data["band"][2][0]], [min(b[0] for b in bands), max(b[1] for b in bands)]
+    )
+
+
+@recomputes("quantile_ess")
+def quantile_sizes(key):
+    made = both(key)
+    made.view.compute(made.frame)
+    assert made.view.background(made.frame)
+    expected, curves, levels = [], [], [k / 20 for k in range(1, 20)]
+    for one in made.raw:
+        x = one.history[..., 0]
+        sizes = [effective((split(x) <= np.quantile(x, p)).astype(float)) for p in levels]
+        k = int(np.argmin(sizes))
+        expected.append(f"{one.name}  ESS {sizes[9]:,.0f} of the median, least {sizes[k]:,.0f} at {levels[k]:.0%}")
+        curves.append(sizes)
+    assert captions(made) == expected
+    data = made.view.compute(made.frame)
+    for i, sizes in enumerate(curves):
+        np.testing.assert_allclose(data[f"lane {i}"], [levels, sizes], rtol=1e-9)
+
+
+@recomputes("ess_growth")
+def growth(key):
+    made = both(key)
+    made.view.compute(made.frame)
+    assert made.view.background(made.frame)
+    expected, curves = [], []
+    for one in made.raw:
+        x = one.history[..., 0]
+        parts = [x[:, : k * x.shape[1] // 10] for k in range(1, 11)]
+        bulk, tail = (
+            [size(part) for part in parts] for size in (lambda part: effective(ranked(split(part))), ess_tail)
+        )
+        expected.append(f"{one.name}  ESS bulk / tail {bulk[-1]:,.0f} / {tail[-1]:,.0f}, of {x.size:,} kept draws")
+        curves.append(([part.size for part in parts], bulk, tail))
+    assert captions(made) == expected
+    data = made.view.compute(made.frame)
+    for i, (at, bulk, tail) in enumerate(curves):
+        # Of few draws the last pair of Geyer's sequence, which ArviZ cuts in another way, counts for some per cent.
+        for name, sizes in (("bulk", bulk), ("tail", tail)):
+            np.testing.assert_allclose(data[f"{name} {i}"], [at, sizes], rtol=0.08)
+            np.testing.assert_allclose(data[f"{name} {i}"][1][-1], sizes[-1], rtol=1e-9)
+
+
+def pareto_by_hand(row):
+    """k̂ of log p(row | θ) (draws,): Zhang & Stephens' fit to the largest 3√n weights, with ArviZ's prior."""
+    weights = np.exp(-row - (-row).max())
+    order, m = np.argsort(-row), floor(3 * sqrt(len(row)))
+    cut, tail = weights[order[-m - 1]], weights[order[-m:]]
+    y, points = tail - cut, 30 + int(sqrt(m))
+    b = 1 / y[-1] + (1 - np.sqrt(points / (np.arange(points) + 0.5))) / (3 * y[int(m / 4 + 0.5) - 1])
+    k = np.array([np.log1p(-one * y).mean() for one in b])
+    score = m * (np.log(-b / k) - k - 1)
+    share = np.exp(score - score.max())
+    share = np.where(share / share.sum() < 10 * np.finfo(float).eps, 0, share)
+    fitted = np.log1p(-(b * share).sum() / share.sum() * y).mean()
+    return (m * fitted + 5) / (m + 10)
+
+
+@recomputes("pareto")
+def pareto(key):
+    made = stage(key, "posterior", [("hmc", {"step_size": 0.3}), ("hmc", {"step_size": 0.2})])
+    made.view.compute(made.frame)
+    assert made.view.background(made.frame)
+    n, expected = made.target.n_data, []
+    rows = np.linspace(0, n - 1, 300).round().astype(int)
+    for one in made.raw:
+        draws = one.theta[:WATCHED].reshape(-1, made.target.dim)
+        some = draws[np.linspace(0, len(draws) - 1, min(len(draws), 2000, 1_000_000 // n)).astype(int)]
+        found = np.array([pareto_by_hand(row) for row in made.target.log_likelihood(some)[:, rows].T])
+        k, limit = int(np.argmax(found)), min(1 - 1 / log10(len(some)), 0.7)
+        above = int((found > limit).sum())
+        expected.append(
+            f"{one.name}  k̂ up to {found[k]:.2f} (row {rows[k] + 1}), {above} of 300 rows above {limit:.2g}"
+        )
+    assert captions(made) == expected
+    np.testing.assert_allclose(made.view.compute(made.frame)["lane 1"], [rows + 1, found], rtol=1e-8)
+
+
 @recomputes("bought")
 def bought(key):
     lanes = [("sgld", {"step_size": 1e-3}), ("sgld", {"step_size": 1e-3})]

@@ -1,0 +1,80 @@
+"""The common part of the views that compute for some milliseconds from the thinned history of each lane's chains."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sgmcmc_lab.app.views.base import Array, Data, Frame, Scene, View
+from sgmcmc_lab.samplers.diagnostics import convergence
+
+
+class OfHistory(View):
+    """A picture of the history of one coordinate, or of θ, of each lane.
+
+    A frame takes a copy of the history where it has become enough longer; it is read beside the frames.
+    """
+
+    growth: ClassVar[float] = 1.1
+    """The history is read again when the run is this many times as long."""
+    of_column: ClassVar[bool] = True
+    """Whether it is of the scene's coordinate, which then must vary."""
+
+    def __init__(self, scene: Scene, before: View | None = None):
+        self._taken: dict[int, Array] = {}
+        self._steps: dict[int, tuple[Any, int]] = {}
+        self.found: dict[int, Any] = {}
+        """What was read of each lane; a text says why there is nothing."""
+        self._fresh = False
+        super().__init__(scene, before)
+
+    @abstractmethod
+    def read(self, history: Array) -> Any:
+        """What is shown of draws (chains, n, columns)."""
+
+    @abstractmethod
+    def drawn(self) -> Data:
+        """The arrays of what was found."""
+
+    @abstractmethod
+    def said(self, found: Any) -> str:
+        """What was found, in words."""
+
+    def _take(self, i: int, run: Any) -> None:
+        known, before = self._steps.get(i, (None, -1))
+        now = run.statistics.n_steps
+        if known is run and (now == before or before < now < self.growth * before):
+            return
+        self._steps[i] = run, now
+        # A later copy takes the place of one that has not been read.
+        self._taken[i] = np.array([]) if run.interacting else run.statistics.history().copy()
+
+    def background(self, lanes: Frame) -> bool:
+        worked = bool(self._taken)
+        for i in list(self._taken):
+            history = self._taken.pop(i)
+            self.found[i] = self._read(history)
+        self._fresh |= worked
+        return worked
+
+    def _read(self, history: Array) -> Any:
+        if history.ndim < 3:
+            return "interacting particles are no chains"
+        why = convergence.refusal(history, self.scene.coordinate) if self.of_column else ""
+        return why or self.read(history)
+
+    def compute(self, lanes: Frame) -> Data:
+        for i, lane in enumerate(lanes):
+            self._take(i, lane.run)
+        if not self._fresh:
+            return {}
+        self._fresh = False
+        return self.drawn()
+
+    def captions(self, lanes: Frame) -> dict[str, str]:
+        """What was found of each lane, or why nothing was."""
+        out = {}
+        for i, (label, name) in enumerate(zip(self.labels, self.scene.lanes, strict=True)):
+            found = self.found.get(i, "no draws yet")
+            out[label.id] = f"{name}  {found if isinstance(found, str) else self.said(found)}"
+        return out
