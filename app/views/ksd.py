@@ -44,9 +44,10 @@ class KSD(Distance):
     top = 1e3
 
     def __init__(self, scene: Scene, before: View | None = None):
-        former = before.known if isinstance(before, KSD) and before.scene.target is scene.target else []
-        self.known: list[tuple[Any, list[SteinPoint]]] = list(former)
-        """Each run with its curve."""
+        same = isinstance(before, KSD) and before.scene.target is scene.target
+        self._former = list(before.known.values()) if same else []
+        self.known: dict[int, tuple[Any, list[SteinPoint]]] = {}
+        """The run of each lane with its curve."""
         self._taken: dict[int, tuple[Any, Position, Array]] = {}
         super().__init__(scene, before)
 
@@ -79,19 +80,19 @@ class KSD(Distance):
     def _said(self, point: SteinPoint) -> str:
         return f"KSD {point.found.value:.2g}" if self._short else self.caption_of(point)
 
-    def _curve(self, run: Any) -> list[SteinPoint]:
-        for known, curve in self.known:
-            if known is run:
-                return curve
-        self.known.append((run, []))
-        return self.known[-1][1]
+    def _curve(self, i: int, run: Any) -> list[SteinPoint]:
+        """The curve of a lane's run, which goes on where another scene had it."""
+        if i not in self.known or self.known[i][0] is not run:
+            before = next((curve for known, curve in self._former if known is run), [])
+            self.known[i] = run, list(before)
+        return self.known[i][1]
 
     def _with_curves(self, lanes: Sequence[LaneFrame]) -> list[LaneFrame]:
-        return [replace(lane, curve=tuple(self._curve(lane.run))) for lane in lanes]
+        return [replace(lane, curve=tuple(self._curve(i, lane.run))) for i, lane in enumerate(lanes)]
 
     def _take(self, i: int, run: Any) -> None:
         """Take draws for the next point of a lane's curve, where the run has become enough longer."""
-        curve = self._curve(run)
+        curve = self._curve(i, run)
         if i in self._taken or not run.statistics.n_steps:
             return
         if curve and run.steps < SPACING * curve[-1].position.steps:
@@ -106,7 +107,7 @@ class KSD(Distance):
             found = ksd.of_draws(run.target, draws)
             # Of a chain that blows up no gradient may be finite.
             if np.isfinite(found).all():
-                self._curve(run).append(SteinPoint(position, len(draws), found))
+                self._curve(i, run).append(SteinPoint(position, len(draws), found))
                 worked = True
             del self._taken[i]
         return worked
