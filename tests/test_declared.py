@@ -132,6 +132,7 @@ def scripts() -> list[str]:
     return [path.read_text(encoding="utf-8") for path in sorted((ROOT / "assets").rglob("*.js"))]
 
 
+@pytest.mark.slow
 def test_everything_declared_is_read():
     """Fails where a field, an attribute, a constant or a registry is declared in the project and only tests read it."""
     assert not unread(sources(), scripts())
@@ -150,6 +151,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "name"), PLANTED)
 def test_fault_a_name_that_nothing_reads(text, name):
     """The planted faults, each of which must be found in the whole project, and not where something reads the name."""

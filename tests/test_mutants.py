@@ -26,6 +26,7 @@ def test_a_pattern_that_nothing_has_is_an_error(entry, sentence, monkeypatch):
         mutants._tests("app/live/fair_executor.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_what_may_hold_the_fault_is_compiled_anew(fault):
     """Fails where a mutant meets the function that was compiled before it. Fault: the modules have other names."""

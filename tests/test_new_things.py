@@ -78,6 +78,7 @@ def test_what_a_new_thing_does_not_declare_is_named(tmp_path, file, name):
     assert checks.missing(load(tmp_path, file, left_out=name)) == [f"{owner} declares no {name}"]
 
 
+@pytest.mark.slow
 def test_a_new_target(new):
     checks_targets.check_target("logistic")
 

@@ -194,6 +194,7 @@ def test_the_search_for_machine_paths_can_fail(planted):
 # The wheel
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_file(tracked, tmp_path):
     """Assets and other data too; and nothing that is not tracked, and no tests."""
     source, wheels = tmp_path / "source", tmp_path / "wheels"

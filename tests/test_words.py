@@ -52,6 +52,7 @@ def faults(paths):
     ]
 
 
+@pytest.mark.slow
 def test_what_is_read_is_in_the_words_of_the_field():
     paths = [ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md", "lessons/glossary.toml")]
     paths += [*(ROOT / "lessons").rglob("*.md"), *(ROOT / folder / "README.md" for folder in ("app", "tests"))]
@@ -122,6 +123,7 @@ LEFT = {"app": 0, "lessons": 0, "samplers": 0, "tests": 0}
 """Sentences of these kinds in each package that are still to be rewritten. The numbers may only fall."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", LEFT)
 def test_sentences_have_a_subject_that_acts(package):
     found = stumbles(path for path in (ROOT / package).rglob("*.py") if path != Path(__file__).resolve())

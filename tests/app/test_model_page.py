@@ -754,6 +754,7 @@ class SlowAnswer:
         return stage
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_chains_move_before_the_exact_answer_is_there(monkeypatch, fault):
     """Fails where the first frame waits for the long run. Planted fault: a page that cannot begin early."""
@@ -792,6 +793,7 @@ def test_chains_move_before_the_exact_answer_is_there(monkeypatch, fault):
     assert np.isfinite(ks.mean_distance(run.statistics, run.target))
 
 
+@pytest.mark.slow
 def test_reset_and_a_slider_do_not_begin_the_long_run_again(monkeypatch):
     answer = SlowAnswer(monkeypatch)
 
@@ -813,6 +815,7 @@ def test_reset_and_a_slider_do_not_begin_the_long_run_again(monkeypatch):
     assert answer.happened.count("search") == 1
 
 
+@pytest.mark.slow
 def test_a_long_run_that_is_cancelled_leaves_the_chains(monkeypatch):
     answer = SlowAnswer(monkeypatch)
 
@@ -1048,6 +1051,7 @@ def rows(n=14, factor=1.5):
     }
 
 
+@pytest.mark.slow
 def test_a_table_of_ones_own_is_run_and_offered_and_goes_with_the_page():
     async def bring():
         stage = await _begun("?target=linear_table&lane=sgld&lane=sghmc")
@@ -1197,6 +1201,7 @@ def collect():
         pass
 
 
+@pytest.mark.slow
 def test_the_data_of_a_session_end_with_it_and_no_other_session_sees_them():
     async def bring():
         stage = await _begun(BARS)

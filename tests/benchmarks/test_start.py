@@ -32,6 +32,7 @@ class Page:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_it_ends_with_the_last_function_of_the_engine(fault, tmp_path, monkeypatch):
     """Fails where it waits for what no server compiles, ends before the last one, or is silent meanwhile.

@@ -564,6 +564,7 @@ def fits(cls, given_lane):
     return cls.requires != MOMENTA or given_lane.momenta is not None
 
 
+@pytest.mark.slow
 def test_every_measure_says_whether_it_has_an_error():
     """An error comes exactly where ``has_error`` says so, and without what it needs there is no number."""
     line = lane("gaussian", "sgld", sampler_params={"step_size": 0.1})

@@ -193,6 +193,7 @@ def off(place, spec, measure, lane, text):
     return abs(found.value - float(text)), rounding + 4 * (found.error or 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", NUMBERS, ids=lambda place: "-".join(map(str, place)))
 def test_the_numbers_of_a_solution_hold(place):
     exercise = EXERCISES[place]

@@ -112,6 +112,7 @@ def test_exactly_the_listed_methods_fit_their_model():
                 assert (model, method) in listed
 
 
+@pytest.mark.slow
 def test_exactly_the_listed_combinations_make_a_spec():
     listed = {(x["target"], x["sampler"], x["gradient"]) for x in catalogue()["combinations"]}
     for target in TARGETS:
@@ -382,6 +383,7 @@ def test_an_experiment_on_a_file_is_run_with_that_file(tmp_path, capsys):
         assert all(part in errors for part in parts), errors
 
 
+@pytest.mark.slow
 def test_an_experiment_on_a_table_is_run_with_that_table_and_no_other(tmp_path, capsys):
     rows = tmp_path / "rows.csv"
     rows.write_text("a,y\n" + "".join(f"{k},{k * k % 7}\n" for k in range(12)), encoding="utf-8")

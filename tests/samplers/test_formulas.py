@@ -26,6 +26,7 @@ from tests.helpers.checks_samplers import reference_draws
 from tests.helpers.checks_targets import check_textbook_draw, draw_error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", list(TARGETS))
 def test_exact_draws_are_their_formula(key):
     check_textbook_draw(key)

@@ -43,6 +43,7 @@ def test_an_interrupt_is_reported_as_one(within, interrupted, raised):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.slow
 def test_a_process_that_ignores_interrupts_goes_on_ignoring_them():
     """As one behind ``nohup`` does. Fails where the context hears them in every process."""
     code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"

@@ -389,6 +389,7 @@ def longest_run_through(n_compared=N_COMPARED):
         yield triple, max(n_compared / period_of(sampler, gradient, n_data) for sampler, gradient in made)
 
 
+@pytest.mark.slow
 def test_more_than_a_period_is_compared():
     """Twice around each cycle, anchor and epoch. Fails where nothing that is compared reaches the second time around:
     there a cycle that is a step too long looks right."""
@@ -396,6 +397,7 @@ def test_more_than_a_period_is_compared():
     assert not short, short
 
 
+@pytest.mark.slow
 def test_fault_a_period_longer_than_what_is_compared():
     """The planted fault: fewer steps, which no cycle fits into twice."""
     assert {s for (s, _, _), times in longest_run_through(9) if times < 2} >= {"cyclical_sgld"}

@@ -377,6 +377,7 @@ def test_arbitrary_data_raises_only_spec_error(data):
             assert reader(spec.to_dict()) == spec
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(experiments(), st.data())
 def test_damaged_data_raises_only_spec_error(whole, data):
@@ -481,6 +482,7 @@ PIECES = ["target=", "lane=", "&", "~", "(", ")", ";", ":", ",", "seed=", "n_cha
           "=", "?", "nan", "inf", "-1", "1e400", "1e-400", "9" * 30, "true", "0x10", "١٢", "½", "1_000", "𝟙", " ", "\n", "\x00", "é", *NAMES]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_arbitrary_links_never_raise_and_never_change_the_sampler_in_silence():
     """Fails where any of 2500 random or damaged links raises, gives an experiment that the strict reader refuses, or
     shows another target or sampler than the link names without saying so."""

@@ -73,6 +73,7 @@ def apart(target, fault):
     return out, carried
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", CASES)
 def test_what_is_carried_to_other_lanes_is_what_their_figures_are(target):
     """Fails where a figure of one or three lanes keeps a colour or a curve of another theme or target."""
@@ -81,6 +82,7 @@ def test_what_is_carried_to_other_lanes_is_what_their_figures_are(target):
     assert carried > 5
 
 
+@pytest.mark.slow
 def test_a_difference_that_forgets_a_colour_is_seen():
     """The planted fault: one property of each difference stays as it was."""
 
@@ -109,6 +111,7 @@ def recorded_views(frames, monkeypatch):
     return {drawn.view.key: (drawn, said) for drawn, said in found}
 
 
+@pytest.mark.slow
 def test_views_that_need_python_are_recorded(monkeypatch):
     """Their pictures are of the end of a run, and follow it; a planted fault, a run of one frame, is seen."""
     found = recorded_views(40, monkeypatch)
@@ -134,6 +137,7 @@ def test_recorded_images_hold_their_colours(fault, monkeypatch):
     assert images and any(np.ptp(image) > 0 for image in images) == (not fault)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_recorded_views_are_dark_in_the_dark(fault, monkeypatch):
     """White, the light theme's ground, is Bokeh's default, which no document says. Fault: defaults are passed over."""

@@ -25,6 +25,7 @@ from tests import sizes
 from tests.browser.live import pages_of
 
 
+@pytest.mark.slow
 def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch):
     """Two lessons, one of them on models of data, and a density: pages without the scripts in them, whose links lead to
     files of the folder.
@@ -77,6 +78,7 @@ def test_a_density_of_the_free_lab_has_two_samplers(key):
     assert set(default_views(experiment)) <= set(document.LIVE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "number", "name", "label"),
     [
@@ -96,6 +98,7 @@ def test_a_step_whose_target_moves_has_its_values_or_names_them(key, number, nam
     assert page["elsewhere"] == ([] if label is None else [label])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sampler", "there"), [("sggmc", False), ("exact", True)])
 def test_a_file_has_the_table_of_exact_draws_where_a_lane_makes_them(sampler, there):
     """Two megabytes of the posterior of two directions. The other of the two files is the planted fault."""
@@ -186,6 +189,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
         write_site([], tmp_path / "file" / "folder", lambda *_: None)
 
 
+@pytest.mark.slow
 def test_the_command_makes_a_page_of_a_persons_own_table(tmp_path, capsys):
     """The page holds the table, and a note says so; without the file the answer is a sentence."""
     rows = tmp_path / "rows.csv"

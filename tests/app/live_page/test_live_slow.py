@@ -77,6 +77,7 @@ def test_recorded_steps_are_those_of_the_run(target, sampler, gradient, keys):
     assert all(key in other for key in [*keys, "not"])
 
 
+@pytest.mark.slow
 def test_only_so_many_steps_are_recorded_as_a_file_has_room_for(monkeypatch):
     """Fails where one that is too large, or too long to be taken apart, is in the file."""
     steps = made("quartic", "sgld", "full")[1]

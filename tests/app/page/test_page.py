@@ -78,6 +78,7 @@ def held():
     return found
 
 
+@pytest.mark.slow
 def test_a_page_holds_no_more_than_it_needs(monkeypatch):
     """Fails where a page grows. Planted fault: every page has models of figures of its own."""
     assert held() < MOST_HELD

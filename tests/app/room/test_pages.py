@@ -119,6 +119,7 @@ def test_a_model_of_data_is_recorded(monkeypatch):
     assert found["steps"] == sorted(found["steps"]) and len(found["figures"]) == 1
 
 
+@pytest.mark.slow
 def test_a_made_file_has_the_step_and_what_moves():
     """The claims and the question are the room's; a planted fault is a file of another step."""
     content, policy, made = make("?lesson=langevin&step=2&views=marginal")
@@ -176,6 +177,7 @@ def test_a_race_has_a_file_with_other_samplers_of_which_a_recording_has_none(cou
     assert asked == [FIRST, FIRST, NETWORK]
 
 
+@pytest.mark.slow
 def test_a_reader_of_a_race_can_choose_other_samplers():
     """Planted fault: a file without a race has the teacher's sampler alone."""
     kinds = []

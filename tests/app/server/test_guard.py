@@ -554,6 +554,7 @@ def test_what_a_widget_has_may_be_written():
         assert [value for value in wrong if kept(document, write(made.id, name, value))] == []
 
 
+@pytest.mark.slow
 def test_a_browser_reads_no_picture_of_the_server(server, tmp_path):
     """The page's logo was read from whatever path a client named, and sent to it."""
     picture = tmp_path / "secret.svg"
@@ -1152,6 +1153,7 @@ print(json.dumps(document.to_json(deferred=False), default=str))
 """
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_made_says_so_and_nothing_of_the_server():
     """Also not its folder, which the library's file selector has as a default. As the server is started: in a process
     that imports the server's hooks first.

@@ -206,6 +206,7 @@ def test_a_server_that_a_bench_began_ends_with_it(watched, number):
         assert all_gone(seen, port, MOMENT if watched else 1.0) == watched
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
 @pytest.mark.parametrize("watched", [True, False])
 def test_the_processes_of_a_sweep_end_with_it(watched):

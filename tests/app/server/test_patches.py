@@ -105,6 +105,7 @@ def foreign(source):
             yield from (alias.name for alias in node.names if PRIVATE.match(alias.name))
 
 
+@pytest.mark.slow
 def test_no_private_name_of_a_library_is_used():
     """Fails where a module beside ``patches.py`` reaches into a library. Planted fault: such a line."""
     files = [path for path in APP.rglob("*.py") if path.name != "patches.py"]

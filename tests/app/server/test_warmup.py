@@ -107,6 +107,7 @@ def test_nothing_is_begun_where_nothing_would_come_of_it(folder, functions, tmp_
     warmup.compile_apart()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False])
 def test_it_ends_with_its_server(ends, tmp_path):
     """Fails where a server that was killed leaves a process that compiles for a minute. Fault: it does not look."""
@@ -123,6 +124,7 @@ def test_it_ends_with_its_server(ends, tmp_path):
     assert ended == ends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reads", ["", "compiling.FileIO = lambda *all, **others: sys.stdin.buffer; "])
 def test_it_ends_in_order_when_all_is_compiled(reads, tmp_path):
     """While its server goes on. Fault: it reads with a lock, for which Python, that ends, does not wait."""
@@ -222,6 +224,7 @@ def instead(path):
     path.mkdir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [partial(os.truncate, length=0), partial(os.truncate, length=1000), instead],

@@ -87,6 +87,7 @@ def test_p_of_the_largest_shows_outliers_that_a_normal_line_does_not_make():
     assert float(next(iter(view.captions(now).values())).split("max ")[1]) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["doses", "counts", "two_means"])
 def test_each_preset_has_both(key):
     """Chains, exact draws and the prior make finite data; those of the posterior are nearer to the data."""
@@ -99,6 +100,7 @@ def test_each_preset_has_both(key):
         assert view.compute(now) == {}
 
 
+@pytest.mark.slow
 def test_why_nothing_is_made_is_said():
     row = of({**LINE, "row": "-0.5*(y - a - b*x)^2/s^2 - log(s)"})
     prior = of({**LINE, "prior": "-a^2 - b^2 - s"})
@@ -136,6 +138,7 @@ def ranked(made, runs, before=None, coordinate=0):
     return view, data
 
 
+@pytest.mark.slow
 def test_ranks_grow_in_the_background_and_are_those_without_a_screen():
     made = of(LINE, [("sgld", {"step_size": 2e-3})], 20_000)
     view, data = ranked(made, 20)

@@ -338,6 +338,7 @@ def test_what_is_of_the_first_lane_alone_says_so(found):
             assert "first" in said, view.key
 
 
+@pytest.mark.slow
 def test_a_view_that_shows_each_lane_as_the_next_is_caught(found):
     for view in found.views:
         if issubclass(view, RecipeView) and view.most and not all(found.layouts):

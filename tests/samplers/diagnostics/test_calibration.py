@@ -41,6 +41,7 @@ def smallest(found):
     return min(found.p_value(k) for k in range(len(found.names)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", PRESETS)
 def test_ranks_of_each_preset_are_uniform(key):
     found = exact(with_rows(preset(key), ROWS), RUNS, seed=1)
@@ -48,6 +49,7 @@ def test_ranks_of_each_preset_are_uniform(key):
     assert smallest(found) > ALARM, calibration.as_text(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "k", "runs"), [("outliers", 2, 320), ("change_point", 2, RUNS)])
 def test_fault_a_jacobian_that_is_left_out(key, k, runs, monkeypatch):
     """The density of s > 0, and that of 0 < t0 < 111, is then taken for that of its coordinate."""
@@ -57,6 +59,7 @@ def test_fault_a_jacobian_that_is_left_out(key, k, runs, monkeypatch):
     assert found.p_value(k) < ALARM, calibration.as_text(found)
 
 
+@pytest.mark.slow
 def test_quadrature_is_uniform_too(monkeypatch):
     """Ranks by exact distribution functions; not uniform if each data point counts four times, which halves the draws'
     width."""
@@ -80,6 +83,7 @@ def sgld(step_size):
     return RunSpec.of("posterior", "sgld", "full", target_params=LINE, sampler_params={"step_size": step_size})
 
 
+@pytest.mark.slow
 def test_a_step_that_is_too_large_shows():
     """SGLD's stationary distribution is the target's but for O(ε); with six times the step too wide: a hump."""
     found = {}

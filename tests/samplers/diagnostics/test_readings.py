@@ -100,6 +100,7 @@ def test_readings_take_plain_arrays_and_make_none():
     assert strange(made, types.void(jit.vector)) == ["zeros"]
 
 
+@pytest.mark.slow
 def test_to_import_them_compiles_nothing():
     code = "import sgmcmc_lab.samplers.diagnostics; from sgmcmc_lab.samplers.compile import jit; print(len(jit._READY), len(jit.readings()))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -70,6 +70,7 @@ def value_error(key):
     return max(float(np.max(np.abs(each - expected) / (1e-10 * (1 + np.abs(expected))))) for each in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", DENSITIES)
 def test_densities_are_scipys(key):
     assert value_error(key) <= 1

@@ -17,6 +17,7 @@ from tests.ends import CASES, by_machine, by_numpy, worst
 BY_TITLE = {case.title: case for case in CASES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_values_and_slopes_have_their_digits_at_the_ends(case):
     value, slope = worst(case)

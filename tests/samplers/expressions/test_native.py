@@ -319,6 +319,7 @@ def edit(run, number):
     run.change(Change(0, other.sampler, other.gradient))
 
 
+@pytest.mark.slow
 def test_code_that_nothing_uses_is_freed(codes, monkeypatch):
     """Fails where the code of an edit stays when the next one has come, or that of a run that ended.
 
@@ -360,6 +361,7 @@ def allocated():
     return found.part4 + found.part7
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="only glibc says what is allocated"
 )

@@ -108,6 +108,7 @@ def with_all_data():
                 yield key, t, s
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "t", "s"), list(with_all_data()))
 def test_all_of_the_data_as_a_batch_are_the_gradient(key, t, s):
     """Without replacement and to the last digits; all but two of them are not. So a sampler has with such a batch the

@@ -125,6 +125,7 @@ def verdicts(t, target_params, params, fault=None):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("t", "target_params"), TARGETS)
 def test_it_is_exact_at_a_large_step(t, target_params):
     """Fails where with its accept step the draws have a bias at ε = .6; nothing is allowed for. At the shape .5 many

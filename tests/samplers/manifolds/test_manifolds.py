@@ -177,6 +177,7 @@ class Invariants:
         if self.curved:
             assert np.abs(second[free]).max() > 0.1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("key", ["sggmc", "gsgnht"])
     def test_a_million_steps_stay(self, key):
         """Fails where rounding adds up: after 10⁶ steps on the manifold to 1e-12, and v tangent to 1e-12."""

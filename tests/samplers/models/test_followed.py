@@ -149,6 +149,7 @@ def test_the_topics_of_many_documents_are_those_of_the_first(monkeypatch):
 # On the page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_chains", [1, 3])
 def test_views_of_columns_show_what_is_followed(n_chains):
     """Trace, marginal and autocorrelation: the values of the chains, and no exact law."""

@@ -16,6 +16,7 @@ line_search(lambda x: -x @ x, lambda x: -2 * x, np.ones(2), np.ones(2), maxiter=
 """A line search, outside of SciPy's own filter, that finds no end."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignored", [True, False])
 def test_a_line_search_that_fails_says_nothing_in_the_log(ignored):
     """Fails where a page that opens leaves a warning of SciPy in the server's log. Fault: it is not ignored."""

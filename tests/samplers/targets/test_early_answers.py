@@ -21,6 +21,7 @@ def experiment(request):
     return Experiment.from_dict({"target": target, "lanes": [{"sampler": "sgld"}], "n_chains": 4, "seed": 1})
 
 
+@pytest.mark.slow
 def test_rough_answers_need_no_exact_ones(experiment):
     target = experiment.make_target()
     target.prepare(silent)
@@ -32,6 +33,7 @@ def test_rough_answers_need_no_exact_ones(experiment):
         assert 0.2 < rough.variance / exact.variance < 5
 
 
+@pytest.mark.slow
 def test_a_run_that_began_early_is_the_run_that_knew_its_target(experiment):
     (spec,) = experiment.runs()
     target = make_target(spec.target)

@@ -118,6 +118,7 @@ def test_a_sampler_finds_it(made):
         assert abs(of_chains.mean() - column.mean) < 4 * (stats.sem(of_chains) + column.variance**0.5 / 100)
 
 
+@pytest.mark.slow
 def test_a_cell_that_runs_again_makes_it_anew(made):
     before = TARGETS["made"]
     again = of_functions("made", energy, gradient, dim=2, params=DATA)

@@ -34,6 +34,7 @@ def model_of(row: str, bound: str = "0 < {} < 1") -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_hostile_models_are_refused_in_a_sentence_or_read_soon():
     """300 of them by a seed; ``python -m tests.hostile_models`` has 100,000."""
     own, taken, refused = tables(), 0, set()

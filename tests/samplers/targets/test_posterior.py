@@ -228,6 +228,7 @@ def schools_error(target):
     )
 
 
+@pytest.mark.slow
 def test_without_a_highest_point_there_is_a_run():
     """Eight means around one whose spread may go to 0, where the density has no bound: the run is not of them."""
     preset = PRESETS["schools"]
@@ -239,6 +240,7 @@ def test_without_a_highest_point_there_is_a_run():
     assert "Caution" not in target.facts() and "the run was in (θ − mean)/sd" in target.facts()["Exact answers"]
 
 
+@pytest.mark.slow
 def test_fault_a_run_of_the_centred_model():
     """It misses the neck, and the card says that it may: no mean stands alone in its prior's first place."""
     preset = PRESETS["schools"]
@@ -253,6 +255,7 @@ def test_fault_a_run_of_the_centred_model():
     assert schools_error(target) > 0.05
 
 
+@pytest.mark.slow
 def test_the_hierarchy_is_that_of_the_prior():
     """Only what has a spread that is not a number, and none of it in another's."""
     table = "schools"
@@ -270,6 +273,7 @@ def test_the_hierarchy_is_that_of_the_prior():
     assert np.allclose(z.energies_at(at), target.energies_at(theta) - 7 * np.log(t), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_a_model(name):
     target = TypedPosterior(**PRESETS[name]._replace(table=name)._asdict())
@@ -364,6 +368,7 @@ def test_a_climb_that_takes_too_long_is_refused(monkeypatch):
         climbed(monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["two_means", "outliers"])
 def test_a_quadrature_looks_at_no_more_energies_than_are_counted_before(key, monkeypatch):
     """In 1, 2 and 3 coordinates, with all of the moves that its box may take; two of three are done by the presets."""
@@ -390,6 +395,7 @@ def test_a_quadrature_looks_at_no_more_energies_than_are_counted_before(key, mon
     assert counted > boxed.grid_points(bases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("side", "most", "rejects"), [(100, 4 * boxed.MAX_DRAWS, True), (20, 25 * boxed.MAX_DRAWS, False)]
 )

@@ -131,6 +131,7 @@ def test_quadrature_is_right_in_every_unit(scale, shift, wide):
         assert abs(column.mean - m) < 1e-4 * s and abs(column.variance**0.5 / s - 1) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["nuts", "hmc", "sgld", "sghmc"])
 def test_samplers_at_their_defaults_are_the_same_in_every_unit(sampler):
     """Means within 4 standard errors, and .02 of a spread for the bias of a step, of the closed form; six comparisons a

@@ -94,6 +94,7 @@ def exact():
     return enumerated(six_points())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_the_exact_posterior(key, exact):
     """Seven means against enumeration, without splits and with; |t| of 39 degrees of freedom above 5 is a false alarm

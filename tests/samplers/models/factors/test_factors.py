@@ -226,11 +226,13 @@ def joint_z(fault="", cycles=16_000):
     return np.abs((means.mean(axis=0) - right.mean(axis=0)) / error).max()
 
 
+@pytest.mark.slow
 def test_the_joint_law():
     """z < 4: of 9 numbers beyond it by chance once in 400 (Student, 39 degrees), the seeds are fixed."""
     assert joint_z() < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["twice the mass", "other data", "another prior"])
 def test_faults_break_the_joint_law(fault):
     assert joint_z(fault, cycles=4000) > LIMIT
@@ -355,6 +357,7 @@ def test_somebodys_own_rows():
 # --- the comparison ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sparse_pca_is_the_same_of_fewer_rows_with_the_same_scatter():
     """R of Y = QR for Y; the fault, half of the rows, is seen. Of known loadings without noise it finds all."""
     model = Factors(rows=100)
@@ -396,6 +399,7 @@ def test_the_comparison_refuses_what_is_not_allowed(capsys, tmp_path):
         assert part in errors
 
 
+@pytest.mark.slow
 def test_the_comparison_of_a_file(tmp_path):
     """Fewer rows than columns have no density of their own; what is there twice is printed once."""
     rng = np.random.default_rng(1)

@@ -111,6 +111,7 @@ def exact():
     return enumerated(few_documents())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", EXACT)
 def test_the_exact_posterior(key, exact):
     """Seven means against enumeration; |t| of 39 degrees of freedom above 5 is a false alarm of 1.2e-5 each, 2e-4 for

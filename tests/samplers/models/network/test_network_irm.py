@@ -169,6 +169,7 @@ def joint_law(fault="", replicates=2000, rounds=4):
     return float((np.abs(before.mean(axis=0) - after.mean(axis=0)) / error).max())
 
 
+@pytest.mark.slow
 def test_gewekes_joint_law():
     """Of eight z the largest is beyond 4 by chance once in 2,000 times."""
     assert joint_law() < 4

@@ -133,6 +133,7 @@ def test_hmc_leaves_the_joint_law(tiny):
     assert joint_law(tiny, hmc_step, replicates=1500) > 1e-4
 
 
+@pytest.mark.slow
 def test_hmc_without_the_jacobian_is_caught(tiny, monkeypatch):
     def faulty(model, log_x, grad):
         value = model.log_joint(log_x, grad)

@@ -239,6 +239,7 @@ class Backwards(Spherical):
         return -super().prior_gradient(beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", CASES)
 def test_the_exact_posterior(key, exact):
     """Four means against quadrature; |t| of 39 degrees of freedom above 5 is a false alarm of 1.2e-5 each, 2e-4 for
@@ -252,6 +253,7 @@ def test_the_exact_posterior(key, exact):
     assert worst_z(wrong, method, exact, steps // 3 // 40 * 40) > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_words", [2, 3])
 def test_the_temperature_is_one(n_words):
     """E‖v‖²/m of gSGNHT up to a tenth, of which a third is the error. Fault: m counts the space around, V for V − 1."""

@@ -59,6 +59,7 @@ def one_by_one(draws, block):
     return tau_int(draws)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", TRIED)
 def test_the_gaussian_case_has_the_exact_tau(m):
     assert abs(measured_tau(m) / exact_tau(m, N, VARIANCE) - 1) < 0.1
@@ -220,6 +221,7 @@ def tried(model, **params):
     return run
 
 
+@pytest.mark.slow
 def test_a_run_tries_the_sizes_and_keeps_the_best(few):
     run = tried(few, cost_ratio=2.0, trial=2000)
     shown = run.snapshot()

@@ -78,6 +78,7 @@ def test_files_and_folders_are_read_from_paths(tmp_path):
         read_path(tmp_path / "none.txt")
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(st.integers(0, 9), st.integers(1, 5), min_size=1), min_size=2, max_size=8))
 def test_every_bag_of_words_survives_the_ldac_format(documents):
     lines = [f"{len(d)} " + " ".join(f"{w}:{n}" for w, n in d.items()) for d in documents]
