@@ -1,6 +1,8 @@
 """The samplers, one a file, in the order of the menu."""
 
 from sgmcmc_lab.samplers.kernels.asgld import ASGLD
+from sgmcmc_lab.samplers.kernels.adaptive_metropolis import AdaptiveMetropolis
+from sgmcmc_lab.samplers.kernels.badodab import BADODAB
 from sgmcmc_lab.samplers.kernels.baoab import BAOAB
 from sgmcmc_lab.samplers.kernels.barker import Barker
 from sgmcmc_lab.samplers.kernels.base import Sampler
@@ -8,6 +10,7 @@ from sgmcmc_lab.samplers.kernels.bps import BouncyParticle
 from sgmcmc_lab.samplers.kernels.chmc import CHMC
 from sgmcmc_lab.samplers.kernels.cir import CIR
 from sgmcmc_lab.samplers.kernels.cyclical_sgld import CyclicalSGLD
+from sgmcmc_lab.samplers.kernels.elliptical_slice import EllipticalSlice
 from sgmcmc_lab.samplers.kernels.exact import Exact
 from sgmcmc_lab.samplers.kernels.geodesic_sgld import GeodesicSGLD
 from sgmcmc_lab.samplers.kernels.geometric_ou import GeometricOU
@@ -16,6 +19,7 @@ from sgmcmc_lab.samplers.kernels.gsgnht import GSGNHT
 from sgmcmc_lab.samplers.kernels.gsgnht_euler import GSGNHTEuler
 from sgmcmc_lab.samplers.kernels.hmc import HMC
 from sgmcmc_lab.samplers.kernels.mala import MALA
+from sgmcmc_lab.samplers.kernels.mclmc import MCLMC
 from sgmcmc_lab.samplers.kernels.msgnht import MSGNHT
 from sgmcmc_lab.samplers.kernels.normalised_sgld import NormalisedSGLD
 from sgmcmc_lab.samplers.kernels.nuts import NUTS
@@ -33,6 +37,7 @@ from sgmcmc_lab.samplers.kernels.sggmc_euler import SGGMCEuler
 from sgmcmc_lab.samplers.kernels.sghmc import SGHMC
 from sgmcmc_lab.samplers.kernels.sgld import SGLD
 from sgmcmc_lab.samplers.kernels.sgrld import SGRLD
+from sgmcmc_lab.samplers.kernels.slice import Slice
 from sgmcmc_lab.samplers.kernels.svgd import SVGD
 from sgmcmc_lab.samplers.kernels.zigzag import ZigZag
 from sgmcmc_lab.samplers.registry import Registry
@@ -73,5 +78,10 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     ParallelTempering,
     ZigZag,
     BouncyParticle,
+    BADODAB,
+    MCLMC,
+    AdaptiveMetropolis,
+    Slice,
+    EllipticalSlice,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -149,8 +149,8 @@ def reference_steps(run, n):
 ROUNDING = 1e-14
 """How far the end of a step's parts may be from the compiled step's, in relation to the largest number on the way: the
 textbook adds up a minibatch and what it subtracts in another order, and turns along geodesics by other functions."""
-IN_ANOTHER_ORDER = {"psgld", "recipe", "svgd"}
-"""Samplers on ℝᵈ whose kernels add up the terms of their drift before they move by it."""
+IN_ANOTHER_ORDER = {"mclmc", "psgld", "recipe", "svgd"}
+"""Samplers on ℝᵈ whose kernels add up the terms of their drift before they move by it, or write a formula otherwise."""
 
 
 def check_parts(step, run, bit_for_bit):

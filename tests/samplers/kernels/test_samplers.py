@@ -32,6 +32,7 @@ from tests.helpers.checks_samplers import (
     triple_spec,
     triple_verdicts,
 )
+from tests.helpers.edited import faulty
 from tests.helpers.statistics import (
     critical,
     draws_of,
@@ -318,12 +319,6 @@ def minibatch_counts(rng, state, model, noise, params, out, n, info):
     for t in range(n):
         for c in range(out.shape[1]):
             estimate_counts(rng, state.data, noise.batch_size, noise.replacement, out[t, c])
-
-
-def faulty(sampler, kernel):
-    """The sampler with another kernel and its own parameters."""
-    cls = type(f"Faulty{type(sampler).__name__}", (type(sampler),), {"advance": staticmethod(kernel)})
-    return cls(**{name: getattr(sampler, name) for name in sampler.param.values() if name != "name"})
 
 
 FAULTS = {
