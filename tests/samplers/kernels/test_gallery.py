@@ -27,9 +27,9 @@ CASES = [
         60,
         [
             ("times = int(most * rng.random())", "times = most // 4"),
-            ("theta[c, i], current = x[0, i], energy[0]", "theta[c, i] = x[0, i]"),
         ],
     ),
+    ("slice", "banana", {}, 60, [("theta[c, i], current = x[0, i], energy[0]", "theta[c, i] = x[0, i]")]),
     (
         "elliptical_slice",
         "skew_normal",
