@@ -2,6 +2,7 @@
 
 from sgmcmc_lab.samplers.kernels.asgld import ASGLD
 from sgmcmc_lab.samplers.kernels.adaptive_metropolis import AdaptiveMetropolis
+from sgmcmc_lab.samplers.kernels.amagold import AMAGOLD
 from sgmcmc_lab.samplers.kernels.badodab import BADODAB
 from sgmcmc_lab.samplers.kernels.baoab import BAOAB
 from sgmcmc_lab.samplers.kernels.barker import Barker
@@ -24,6 +25,7 @@ from sgmcmc_lab.samplers.kernels.msgnht import MSGNHT
 from sgmcmc_lab.samplers.kernels.normalised_sgld import NormalisedSGLD
 from sgmcmc_lab.samplers.kernels.nuts import NUTS
 from sgmcmc_lab.samplers.kernels.parallel_tempering import ParallelTempering
+from sgmcmc_lab.samplers.kernels.obabo import OBABO
 from sgmcmc_lab.samplers.kernels.psgld import PSGLD
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
 from sgmcmc_lab.samplers.kernels.resgld import ReplicaExchangeSGLD
@@ -78,6 +80,8 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     ParallelTempering,
     ZigZag,
     BouncyParticle,
+    OBABO,
+    AMAGOLD,
     BADODAB,
     MCLMC,
     AdaptiveMetropolis,

@@ -48,6 +48,23 @@ CASES = [
         [("energy[c] - proposed[c], proposed[c]", "(energy[c] - proposed[c]) / 1.2, proposed[c]")],
     ),
     (
+        "amagold",
+        "quartic",
+        {"step_size": 0.5, "n_inner": 4},
+        100,
+        [("+ work[c], proposed", "+ 0 * work[c], proposed"), ("r[c, i] = -first[c, i]", "r[c, i] = first[c, i]")],
+    ),
+    (
+        "obabo",
+        "quartic",
+        {"step_size": 0.5, "n_inner": 4},
+        300,
+        [
+            ("- gained[c], proposed", "- 0 * gained[c], proposed"),
+            ("r[c, i] = -first[c, i]", "r[c, i] = first[c, i]"),
+        ],
+    ),
+    (
         "badodab",
         "correlated_gaussian",
         {"step_size": 0.1},
@@ -62,6 +79,33 @@ CASES = [
         [("/ (dim - 1))", "/ dim)"), ("2 * shrunk * u[c, i]", "shrunk * u[c, i]")],
     ),
 ]
+
+WITH_MINIBATCHES = [
+    ("amagold", {"step_size": 0.2, "n_inner": 3}, "+ work[c], proposed", "+ 0 * work[c], proposed"),
+    ("obabo", {"step_size": 0.2, "n_inner": 3}, "- gained[c], proposed", "- 0 * gained[c], proposed"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("s", "params", "right", "wrong"), WITH_MINIBATCHES)
+def test_an_amortised_accept_step_is_exact_with_minibatches(s, params, right, wrong, tmp_path):
+    """The same with a fifth of the data in a batch, of a linear regression. The planted fault: an accept step that leaves
+    out the work of the noisy gradients."""
+    spec = RunSpec.of(
+        "linear_regression",
+        s,
+        "minibatch",
+        target_params={"items": 25},
+        sampler_params=params,
+        gradient_params={"batch_size": 5},
+        n_chains=1000,
+        n_steps=1,
+        seed=31,
+    )
+    sampler = spec.make_sampler()
+    assert not failures(triple_verdicts(spec, None, 200))
+    kernel = edited(importlib.import_module(type(sampler).__module__), right, wrong, tmp_path).advance
+    assert failures(triple_verdicts(spec, faulty(sampler, kernel), 200))
 
 
 @pytest.mark.slow
