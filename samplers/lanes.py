@@ -56,7 +56,7 @@ def samplers_of(target: str, density: Target | None = None) -> list[str]:
     if is_model(target):
         return [key for key, method in METHODS.items() if method.model == target]
     fitting = [key for key, sampler in SAMPLERS.items() if sampler.fits(TARGETS[target])]
-    return [key for key in fitting if density is None or not SAMPLERS[key].too_small_for(density.dim)]
+    return [key for key in fitting if density is None or SAMPLERS[key].takes(density.dim)]
 
 
 def first_lanes(target: str) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ MAX_CHANGES = 1000
 """Of a lane."""
 # The largest full trace, in numbers: 2 GiB of draws.
 MAX_DRAWS = 2**28
-# The most that the gradients of a lane remember, in numbers: 32 MiB.
+# The most that the gradients of a lane remember, and its chains beside θ, in numbers: 32 MiB each.
 MAX_MEMORY = 2**22
 # The most numbers of data that the chains of a lane look at for one gradient each: a tenth of a second or two.
 MAX_NUMBERS = 10**8
@@ -217,12 +217,14 @@ class ExperimentReader(Reader):
             for at, of in stages:
                 estimator, kernel = make_gradient(at.gradient), make_sampler(at.sampler)
                 memory, a_gradient = len(estimator.first_memory(of)), _numbers(estimator, of)
+                variables = len(kernel.auxiliary(of))
                 numbers, step = (
                     max(a_gradient, kernel.data_beside(of) * of.dim),
                     numbers_per_step(estimator, of, kernel),
                 )
                 for each, most, does in (
                     (memory, MAX_MEMORY, f"{estimator.title} keeps {memory:,} numbers a chain"),
+                    (variables, MAX_MEMORY, f"{sampler.title} keeps {variables:,} numbers a chain"),
                     (numbers, MAX_NUMBERS, f"{estimator.title} looks at {numbers:,} numbers a chain"),
                     (step, MAX_STEP, f"a step of {sampler.title} looks at {step:,} numbers a chain"),
                 ):
@@ -276,11 +278,11 @@ class ExperimentReader(Reader):
         choice = self.choice(ANY_SAMPLER, "sampler", data.get("sampler"), fitting[0])
         if choice.key not in fitting:
             wide = density is not None and choice.key in samplers_of(target)
-            why = (
-                f" with its {density.dim} coordinates, of which it takes {SAMPLERS[choice.key].most_coordinates}"
-                if density is not None and wide
-                else ""
-            )
+            why = ""
+            if density is not None and wide:
+                least, dim = SAMPLERS[choice.key].least_coordinates, density.dim
+                limit = f"needs {least}" if dim < least else f"takes {SAMPLERS[choice.key].most_coordinates}"
+                why = f" with its {dim} coordinate{'s' * (dim > 1)}, of which it {limit}"
             allowed = f"it does not fit the target {target}{why}; these do: {', '.join(fitting)}"
             self.problem(SpecError("sampler", choice.key, allowed), fitting[0])
             choice = default_choice(ANY_SAMPLER, fitting[0])

@@ -234,7 +234,7 @@ class AppState(param.Parameterized):
         before = self.experiment.make_target()
         for lane in self._lanes():
             sampler = SAMPLERS[lane["sampler"]["key"]]
-            if sampler.fits(target) and not sampler.too_small_for(made.dim):
+            if sampler.fits(target) and sampler.takes(made.dim):
                 had = _first(lane, before)
                 _fit_recipe(lane, made)
                 if lane["gradient"]["key"] not in sampler.gradients_for(target):
@@ -603,7 +603,7 @@ START_PRESETS = {THETA: "sgld", THETA_R: "sghmc", THETA_R_XI: "sgnht"}
 
 def _fit_recipe(lane: dict[str, Any], target: Target) -> None:
     """Give a lane's recipe the entries for the target's dimension, where it has those for another one."""
-    if lane["sampler"]["key"] != RecipeSampler.key or RecipeSampler.too_small_for(target.dim):
+    if lane["sampler"]["key"] != RecipeSampler.key or not RecipeSampler.takes(target.dim):
         return
     params = lane["sampler"]["params"]
     try:

@@ -11,6 +11,7 @@ from sgmcmc_lab.samplers.kernels.bps import BouncyParticle
 from sgmcmc_lab.samplers.kernels.chmc import CHMC
 from sgmcmc_lab.samplers.kernels.cir import CIR
 from sgmcmc_lab.samplers.kernels.cyclical_sgld import CyclicalSGLD
+from sgmcmc_lab.samplers.kernels.demcz import DEMCZ
 from sgmcmc_lab.samplers.kernels.elliptical_slice import EllipticalSlice
 from sgmcmc_lab.samplers.kernels.exact import Exact
 from sgmcmc_lab.samplers.kernels.geodesic_sgld import GeodesicSGLD
@@ -85,6 +86,7 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     BADODAB,
     MCLMC,
     AdaptiveMetropolis,
+    DEMCZ,
     Slice,
     EllipticalSlice,
 )

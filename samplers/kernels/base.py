@@ -58,6 +58,9 @@ class Sampler(param.Parameterized):
     """The requirements of the gradient estimators that it can be combined with."""
     requires: ClassVar[frozenset[str]] = frozenset()
     """The words of :mod:`samplers.requirements` that a target must provide beside those of the estimator."""
+    """What estimators of the gradient may need, for it to make room for."""
+    least_coordinates: ClassVar[int] = 1
+    """The fewest that θ may have."""
     most_coordinates: ClassVar[int | None] = None
     """The most that θ may have; None for any number."""
     process: ClassVar[str | None] = None
@@ -133,7 +136,7 @@ class Sampler(param.Parameterized):
         dim: Any = target.dim
         return (
             target.support in cls.supports
-            and not (isinstance(dim, int) and cls.too_small_for(dim))
+            and (not isinstance(dim, int) or cls.takes(dim))
             and issubclass(target.geometry, cls.geometries)
             and cls.process in (None, target.process)
             and cls.requires <= target.provides
@@ -149,9 +152,9 @@ class Sampler(param.Parameterized):
         return out
 
     @classmethod
-    def too_small_for(cls, dim: int) -> bool:
-        """Whether θ with so many coordinates is more than the sampler takes."""
-        return cls.most_coordinates is not None and dim > cls.most_coordinates
+    def takes(cls, dim: int) -> bool:
+        """Whether the sampler can have a θ of so many coordinates."""
+        return cls.least_coordinates <= dim and (cls.most_coordinates is None or dim <= cls.most_coordinates)
 
     @classmethod
     def gradients_for(cls, target: type[Target]) -> frozenset[str]:

@@ -111,6 +111,7 @@ class MCLMC(Sampler):
     source = "Robnik et al. 2023, sections 3 and 4"
     accepts = frozenset({FULL, NOISE, BATCH, MODE, MEMORY})
     gradient_age = 0
+    least_coordinates = 2
     moving = True
     momentum = KEPT
     advance, start = advance, start
@@ -131,11 +132,6 @@ class MCLMC(Sampler):
         label="Decoherence length L",
         doc="The distance after which the direction is forgotten. About √d times the target's width is good; every L is right.",
     )
-
-    @classmethod
-    def too_small_for(cls, dim: int) -> bool:
-        """A direction in one dimension cannot turn."""
-        return dim < 2
 
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:

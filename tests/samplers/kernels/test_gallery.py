@@ -2,10 +2,13 @@
 
 import importlib
 
+import numpy as np
 import pytest
 
-from sgmcmc_lab.samplers.experiment import RunSpec
-from tests.helpers.checks_samplers import triple_verdicts
+from sgmcmc_lab.samplers import engine
+from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
+from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.checks_samplers import reference_draws, triple_verdicts
 from tests.helpers.edited import edited, faulty
 from tests.helpers.statistics import failures
 
@@ -45,6 +48,13 @@ CASES = [
         "correlated_gaussian",
         {},
         3000,
+        [("energy[c] - proposed[c], proposed[c]", "(energy[c] - proposed[c]) / 1.2, proposed[c]")],
+    ),
+    (
+        "demcz",
+        "gaussian_mixture",
+        {"step_size": 3.0},
+        2000,
         [("energy[c] - proposed[c], proposed[c]", "(energy[c] - proposed[c]) / 1.2, proposed[c]")],
     ),
     (
@@ -89,8 +99,10 @@ WITH_MINIBATCHES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("s", "params", "right", "wrong"), WITH_MINIBATCHES)
 def test_an_amortised_accept_step_is_exact_with_minibatches(s, params, right, wrong, tmp_path):
-    """The same with a fifth of the data in a batch, of a linear regression. The planted fault: an accept step that leaves
-    out the work of the noisy gradients."""
+    """The same with a fifth of the data in a batch, of a linear regression.
+
+    The planted fault: an accept step that leaves out the work of the noisy gradients.
+    """
     spec = RunSpec.of(
         "linear_regression",
         s,
@@ -119,3 +131,28 @@ def test_the_law_of_a_sampler_and_of_its_slips(s, t, params, steps, slips, tmp_p
     for right, wrong in slips:
         kernel = edited(importlib.import_module(type(sampler).__module__), right, wrong, tmp_path).advance
         assert failures(triple_verdicts(spec, faulty(sampler, kernel), steps)), wrong
+
+
+def test_the_archive_is_thinned_when_it_is_full():
+    """Fails where the compiled archive is not the textbook's, before and after it is full, of two chains."""
+    spec = RunSpec.of("correlated_gaussian", "demcz", "full", n_chains=2, n_steps=1300, seed=9)
+    run = engine.Run(spec, keep_draws=True)
+    expected = reference_draws(run, 1300)
+    run.advance(1300)
+    np.testing.assert_allclose(run.kept, expected, rtol=1e-8, atol=1e-10)
+    # 10 at first, 90 more by step 900, then half of them, and at steps 910, 920, 940, …, 1300 one more.
+    assert run.momentum[0, :3].tolist() == [1300, 50 + 1 + 20, 20]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "target", "n_chains", "sentence"),
+    [
+        ("mclmc", {"key": "typed", "params": {"energy": "theta^2/2"}}, 4, "with its 1 coordinate, of which it needs 2"),
+        ("demcz", {"key": "curve_network"}, 2000, "DE-MC-Z keeps 3,103 numbers a chain; allowed are 1351 chains"),
+    ],
+)
+def test_what_a_chain_keeps_and_needs_is_bounded(sampler, target, n_chains, sentence):
+    """Fails where a sampler runs on too few coordinates, or its chains keep as much as a client likes."""
+    data = {"target": target, "lanes": [{"sampler": sampler}], "n_chains": n_chains}
+    with pytest.raises(SpecError, match=sentence):
+        Experiment.from_dict(data)
