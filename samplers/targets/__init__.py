@@ -12,6 +12,7 @@ from sgmcmc_lab.samplers.targets.funnel import Funnel
 from sgmcmc_lab.samplers.targets.gamma import Gamma
 from sgmcmc_lab.samplers.targets.gaussian import Gaussian
 from sgmcmc_lab.samplers.targets.gaussian_mixture import GaussianMixture
+from sgmcmc_lab.samplers.targets.isotropic_gaussian import IsotropicGaussian
 from sgmcmc_lab.samplers.targets.lasso import BayesianLasso
 from sgmcmc_lab.samplers.targets.linear_regression import LinearRegression
 from sgmcmc_lab.samplers.targets.linear_table import TableLinear
@@ -41,6 +42,7 @@ TARGETS: Registry[type[Target]] = Registry(
     DoubleWell,
     SkewNormal,
     CorrelatedGaussian,
+    IsotropicGaussian,
     Quartic,
     Banana,
     Ring,

@@ -14,19 +14,20 @@ from sgmcmc_lab.samplers.targets.quadrature import marginal_cdf
 
 @jit.potential
 def potential(theta, out, params):
-    scale = params[0]
+    scale, centring = params[0], params[1]
     for c in range(theta.shape[0]):
         v, x = theta[c, 0], theta[c, 1]
-        out[c] = (v / scale) ** 2 / 2 + x * x * np.exp(-v) / 2 + v / 2
+        log_variance = centring * v
+        out[c] = (v / scale) ** 2 / 2 + x * x * np.exp(-log_variance) / 2 + log_variance / 2
 
 
 @jit.gradient
 def gradient(theta, out, params):
-    scale = params[0]
+    scale, centring = params[0], params[1]
     for c in range(theta.shape[0]):
         v, x = theta[c, 0], theta[c, 1]
-        precision = np.exp(-v)
-        out[c, 0] = v / (scale * scale) - x * x * precision / 2 + 0.5
+        precision = np.exp(-centring * v)
+        out[c, 0] = v / (scale * scale) - centring * x * x * precision / 2 + 0.5 * centring
         out[c, 1] = x * precision
 
 
@@ -35,21 +36,22 @@ def draw(rng, out, params):
     for c in range(out.shape[0]):
         v = params[0] * rng.standard_normal()
         out[c, 0] = v
-        out[c, 1] = np.exp(v / 2) * rng.standard_normal()
+        out[c, 1] = np.exp(params[1] * v / 2) * rng.standard_normal()
 
 
 class Funnel(Target):
-    """θ₁ ~ N(0, s²) and θ₂ given θ₁ ~ N(0, e^{θ₁}): a wide mouth, and a neck that no fixed step fits.
+    """θ₁ ~ N(0, s²) and θ₂ given θ₁ ~ N(0, e^{cθ₁}): at c = 1 a wide mouth, and a neck that no fixed step fits.
 
-    Var θ₂ = E e^{θ₁} = e^{s²/2}. Powers of θ₂ are so heavy-tailed that their averages converge only after very
-    many draws, exact ones too; the moments given here are those of θ₁ and of log |θ₂| = θ₁/2 + log |Z| with
-    E log |Z| = −(γ + log 2)/2 and Var log |Z| = π²/8.
+    With x the second coordinate of the centred funnel, c = 1, the chains move in θ₂ = x e^{−(1−c)θ₁/2}: partly centred,
+    and at c = 0, not centred, θ₂ ~ N(0, 1) independent of θ₁. Var θ₂ = E e^{cθ₁} = e^{c²s²/2}. Powers of θ₂ are so
+    heavy-tailed that their averages converge only after very many draws, exact ones too; the moments given here are
+    those of θ₁ and of log |θ₂| = cθ₁/2 + log |Z| with E log |Z| = −(γ + log 2)/2 and Var log |Z| = π²/8.
     """
 
     key = "funnel"
     title = "Funnel"
-    tex = r"U(\theta) = \frac{\theta_1^2}{2s^2} + \tfrac12\theta_2^2\,e^{-\theta_1} + \tfrac12\theta_1"
-    source = "Neal 2003, section 8, with one coordinate beside the scale"
+    tex = r"U(\theta) = \frac{\theta_1^2}{2s^2} + \tfrac12\theta_2^2\,e^{-c\theta_1} + \tfrac c2\theta_1"
+    source = "Neal 2003, section 8, with one coordinate beside the scale; Papaspiliopoulos, Roberts & Sköld 2007 for c"
     potential, gradient, draw = potential, gradient, draw
     dim = 2
 
@@ -61,47 +63,60 @@ class Funnel(Target):
         doc="The standard deviation of the first coordinate, which sets the width of the second. A large one makes the neck narrow and the mouth wide.",
     )
 
+    centring = Real(
+        1.0,
+        bounds=(0.0, 1.0),
+        tex="c",
+        label="Centring c",
+        doc="At 1 the width of the second coordinate follows the first, the funnel. At 0 the chains move in standardised coordinates, which are independent; between them the neck opens.",
+    )
+
     def formula(self) -> str:
-        return f"theta1^2/(2*{self.scale!r}^2) + theta2^2*exp(-theta1)/2 + theta1/2"
+        log_variance = "theta1" if self.centring == 1 else f"({self.centring!r}*theta1)"
+        return f"theta1^2/(2*{self.scale!r}^2) + theta2^2*exp(-{log_variance})/2 + {log_variance}/2"
 
     def start(self) -> Array:
         return np.zeros(2)
 
     def log_density(self, theta: Array) -> Array:
         v, x = theta[..., 0], theta[..., 1]
-        return -((v / self.scale) ** 2) / 2 - x**2 * np.exp(-v) / 2 - v / 2 - np.log(2 * np.pi * self.scale)
+        log_variance = self.centring * v
+        exponent = (v / self.scale) ** 2 + x**2 * np.exp(-log_variance) + log_variance
+        return -exponent / 2 - np.log(2 * np.pi * self.scale)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        s = self.scale
+        s, c = self.scale, self.centring
 
         def density_given(z: Array, x: Array) -> Array:
-            return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * special.ndtr(x * np.exp(-s * z / 2))
+            return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * special.ndtr(x * np.exp(-c * s * z / 2))
 
         second = marginal_cdf(density_given, -9.0, 9.0, panels=48)
         # The histogram's bins are of one width. Where 1e-6 of θ₂ lies outside, a bin would hold the whole neck;
         # at this reach it is 2e-4 for s = 3 and 4e-4 for s = 4.
-        reach, bulk = float(5 * np.exp(1.25 * s)), float(3.5 * np.exp(s / 2))
+        reach, bulk = float(5 * np.exp(1.25 * c * s)), float(3.5 * np.exp(c * s / 2))
         return (
             Column("θ₁", -7.5 * s, 7.5 * s, lambda v: special.ndtr(v / s), 0.0, s**2, shown=(-3.6 * s, 3.6 * s)),
-            Column("θ₂", -reach, reach, second, 0.0, float(np.exp(s**2 / 2)), shown=(-bulk, bulk)),
+            Column("θ₂", -reach, reach, second, 0.0, float(np.exp((c * s) ** 2 / 2)), shown=(-bulk, bulk)),
         )
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        s = self.scale
+        s, c = self.scale, self.centring
         mean_log = -(np.euler_gamma + np.log(2)) / 2
         return (
             Moment("E θ₁", lambda v: v[..., 0], 0.0),
             Moment("Var θ₁", lambda v: v[..., 0] ** 2, s**2),
             Moment("E log |θ₂|", lambda v: np.log(np.abs(v[..., 1])), mean_log),
-            Moment("Var log |θ₂|", lambda v: (np.log(np.abs(v[..., 1])) - mean_log) ** 2, s**2 / 4 + np.pi**2 / 8),
-            Moment("Cov(θ₁, log |θ₂|)", lambda v: v[..., 0] * (np.log(np.abs(v[..., 1])) - mean_log), s**2 / 2),
+            Moment(
+                "Var log |θ₂|", lambda v: (np.log(np.abs(v[..., 1])) - mean_log) ** 2, (c * s) ** 2 / 4 + np.pi**2 / 8
+            ),
+            Moment("Cov(θ₁, log |θ₂|)", lambda v: v[..., 0] * (np.log(np.abs(v[..., 1])) - mean_log), c * s**2 / 2),
         )
 
-    tried_at = ({"scale": 0.5}, {"scale": 4.0})
-    drawn_at = {"scale": 1.6}
+    tried_at = ({"scale": 0.5}, {"scale": 4.0}, {"scale": 2.0, "centring": 0.5}, {"centring": 0.0})
+    drawn_at = {"scale": 1.6, "centring": 0.7}
 
     def textbook_draw(self, rng: np.random.Generator) -> list[float]:
         v = self.scale * rng.standard_normal()
-        return [v, exp(v / 2) * rng.standard_normal()]
+        return [v, exp(self.centring * v / 2) * rng.standard_normal()]

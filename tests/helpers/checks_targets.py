@@ -258,7 +258,8 @@ def mass_error(target: Target, columns: tuple[Column, ...], scale: float = 1.0) 
 
 def low_dimensional(case: Case) -> bool:
     """Whether the density can be integrated over all columns, and its integral is what the columns say."""
-    return make(case).exact_law and make(case).support != SIMPLEX and make(case).n_columns <= 2
+    target = make(case)
+    return target.exact_law and target.support != SIMPLEX and (target.n_columns == 1 or target.planar)
 
 
 def check_cdf(case: Case) -> None:
