@@ -58,9 +58,9 @@ from sgmcmc_lab.app.views.pareto import Pareto
 from sgmcmc_lab.app.views.phase import Phase
 from sgmcmc_lab.app.views.posterior_predictive import PosteriorPredictive
 from sgmcmc_lab.app.views.prior_predictive import PriorPredictive
-from sgmcmc_lab.app.views.rungs import Rungs
 from sgmcmc_lab.app.views.quantile_ess import QuantileESS
 from sgmcmc_lab.app.views.ranks import Ranks
+from sgmcmc_lab.app.views.rungs import Rungs
 from sgmcmc_lab.app.views.spectrum import SpectrumView
 from sgmcmc_lab.app.views.state import State
 from sgmcmc_lab.app.views.stationarity import Stationarity

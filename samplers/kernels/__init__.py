@@ -1,8 +1,8 @@
 """The samplers, one a file, in the order of the menu."""
 
-from sgmcmc_lab.samplers.kernels.asgld import ASGLD
 from sgmcmc_lab.samplers.kernels.adaptive_metropolis import AdaptiveMetropolis
 from sgmcmc_lab.samplers.kernels.amagold import AMAGOLD
+from sgmcmc_lab.samplers.kernels.asgld import ASGLD
 from sgmcmc_lab.samplers.kernels.badodab import BADODAB
 from sgmcmc_lab.samplers.kernels.baoab import BAOAB
 from sgmcmc_lab.samplers.kernels.barker import Barker
@@ -25,8 +25,8 @@ from sgmcmc_lab.samplers.kernels.mclmc import MCLMC
 from sgmcmc_lab.samplers.kernels.msgnht import MSGNHT
 from sgmcmc_lab.samplers.kernels.normalised_sgld import NormalisedSGLD
 from sgmcmc_lab.samplers.kernels.nuts import NUTS
-from sgmcmc_lab.samplers.kernels.parallel_tempering import ParallelTempering
 from sgmcmc_lab.samplers.kernels.obabo import OBABO
+from sgmcmc_lab.samplers.kernels.parallel_tempering import ParallelTempering
 from sgmcmc_lab.samplers.kernels.psgld import PSGLD
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
 from sgmcmc_lab.samplers.kernels.resgld import ReplicaExchangeSGLD

@@ -58,7 +58,6 @@ class Sampler(param.Parameterized):
     """The requirements of the gradient estimators that it can be combined with."""
     requires: ClassVar[frozenset[str]] = frozenset()
     """The words of :mod:`samplers.requirements` that a target must provide beside those of the estimator."""
-    """What estimators of the gradient may need, for it to make room for."""
     least_coordinates: ClassVar[int] = 1
     """The fewest that θ may have."""
     most_coordinates: ClassVar[int | None] = None

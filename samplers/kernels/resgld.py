@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_kicks, kicks, scales, workspace
+from sgmcmc_lab.samplers.kernels.noisy_gradient import batch_increments, increments, scales, workspace
 from sgmcmc_lab.samplers.kernels.tempering import Tempered, put_rungs, swap, take_rungs, temperatures
 from sgmcmc_lab.samplers.parameters import Flag, Real
 from sgmcmc_lab.samplers.requirements import MEMORY, STOCHASTIC
@@ -21,7 +21,7 @@ def advance(rng, state, model, source, params, out, n, info):
     grad, heat = info.gradient, temperatures(n_rungs, params[2])
     rungs = np.empty((n_rungs, n_chains, dim))
     take_rungs(state, rungs)
-    kick, work = np.empty((n_chains, dim)), workspace(source, dim)
+    increment, work = np.empty((n_chains, dim)), workspace(source, dim)
     colder, hotter, lower = np.empty((n_chains, dim)), np.empty((n_chains, dim)), np.empty(n_chains, np.int64)
     energy, above = np.empty(n_chains), np.empty(n_chains)
     for t in range(n):
@@ -30,17 +30,17 @@ def advance(rng, state, model, source, params, out, n, info):
             x = rungs[k]
             if source.batch_size == 0:
                 scale, noise_scale, clipped = scales(source, step_size, 2 * step_size * heat[k])
-                kicks(rng, model.gradient, x, model.params, grad, noise_scale, step_size, scale, kick)
+                increments(rng, model.gradient, x, model.params, grad, noise_scale, step_size, scale, increment)
                 if clipped:
                     info.counts[jit.CLIPPED] += n_chains
             else:
                 at_rung = jit.State(x, state.momentum, state.data, state.memory)
-                info.counts[jit.CLIPPED] += batch_kicks(
-                    rng, at_rung, model, source, step_size, 2 * step_size * heat[k], grad, work, kick
+                info.counts[jit.CLIPPED] += batch_increments(
+                    rng, at_rung, model, source, step_size, 2 * step_size * heat[k], grad, work, increment
                 )
             for c in range(n_chains):
                 for i in range(dim):
-                    x[c, i] += kick[c, i]
+                    x[c, i] += increment[c, i]
         for c in range(n_chains):
             lower[c] = int(rng.random() * (n_rungs - 1))
             for i in range(dim):
@@ -144,10 +144,10 @@ class ReplicaExchangeSGLD(Tempered):
         rungs = [theta, *(r[:, k * (dim + 2) : k * (dim + 2) + dim] for k in range(k_max - 1))]
         heat = [exp(log(self.hottest) * k / (k_max - 1)) for k in range(k_max)]
         for k in reversed(range(k_max)):
-            gradient, noise = textbook.kicks(rng, run, rungs[k].copy(), data, 2 * eps * heat[k], eps)
+            gradient, noise = textbook.gradient_and_noise(rng, run, rungs[k].copy(), data, 2 * eps * heat[k], eps)
             for c in range(n):
                 if k == 0:
-                    textbook.kick(run, c, theta[c], eps, theta[c], gradient[c], noise[c])
+                    textbook.add_increment(run, c, theta[c], eps, theta[c], gradient[c], noise[c])
                 else:
                     with run.part("hotter rungs", c):
                         rungs[k][c] += -eps * gradient[c] + noise[c]

@@ -250,6 +250,10 @@ FIRST: dict = {
     "asgld": [lambda run, g: g, lambda run, g: g**2],
     "psgld": [lambda run, g: g**2, lambda run, g: 2 * g * g.shape[1] / run.target.sd**2],
     **dict.fromkeys(("resgld", "parallel_tempering"), [AT_START, lambda run, g: np.zeros(2)] * 3),  # four rungs
+    "badodab": [NORMAL, lambda run, g: g, lambda run, g: np.full(1, FRICTION)],
+    "mclmc": [DIRECTION, lambda run, g: g],
+    "adaptive_metropolis": [lambda run, g: np.zeros(1 + g.shape[1] + g.shape[1] ** 2)],
+    "demcz": [lambda run, g: np.array([0.0, 10.0, 10.0]), ARCHIVE],
     "recipe": [NOTHING, lambda run, g: np.full(1, FRICTION)],
 }  # fmt: skip
 """The auxiliary variables of a chain before its first step, part by part, as functions of the run and the gradient
