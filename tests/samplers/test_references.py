@@ -218,7 +218,7 @@ def test_fault_a_reference_that_borrows(name):
 
 MANY = 4000
 """Chains. A mean square of 4,000 normals is within .12 of 1 but for once in a hundred million."""
-NORMAL, SIGNS, NOTHING = "normal", "signs", "nothing"
+NORMAL, SIGNS, DIRECTION, ARCHIVE, NOTHING = "normal", "signs", "direction", "archive", "nothing"
 FRICTION = 1.7
 
 
@@ -239,7 +239,8 @@ FIRST: dict = {
     **{key: [] for key, cls in SAMPLERS.items() if "auxiliary" not in declares(cls) and "start" not in declares(cls)},
     "svgd": [],  # its start moves θ alone
     "sghmc": [lambda run, g: np.zeros(g.shape[1])],  # Algorithm 2 begins at rest
-    "sggmc": [NORMAL], "sggmc_euler": [NORMAL], "bps": [NORMAL],
+    "sggmc": [NORMAL], "sggmc_euler": [NORMAL], "bps": [NORMAL], "amagold": [NORMAL],
+    "obabo": [NORMAL],
     "zigzag": [SIGNS],
     "gsgnht": [NORMAL, lambda run, g: np.full(1, FRICTION)],
     "gsgnht_euler": [NORMAL, lambda run, g: np.full(1, FRICTION)],
@@ -251,7 +252,7 @@ FIRST: dict = {
     "psgld": [lambda run, g: g**2, lambda run, g: 2 * g * g.shape[1] / run.target.sd**2],
     **dict.fromkeys(("resgld", "parallel_tempering"), [AT_START, lambda run, g: np.zeros(2)] * 3),  # four rungs
     "badodab": [NORMAL, lambda run, g: g, lambda run, g: np.full(1, FRICTION)],
-    "mclmc": [DIRECTION, lambda run, g: g],
+    "mclmc": [DIRECTION, lambda run, g: np.zeros(2)],  # at the mode of a correlated Gaussian
     "adaptive_metropolis": [lambda run, g: np.zeros(1 + g.shape[1] + g.shape[1] ** 2)],
     "demcz": [lambda run, g: np.array([0.0, 10.0, 10.0]), ARCHIVE],
     "recipe": [NOTHING, lambda run, g: np.full(1, FRICTION)],
@@ -272,7 +273,11 @@ def of_first_state(s, sphere=False):
     """A run before its first step."""
     target = next(
         t
-        for t in (("fisher",) if sphere else ("gaussian", "gamma", "lognormal", "sparse_dirichlet", "fisher"))
+        for t in (
+            ("fisher",)
+            if sphere
+            else ("gaussian", "correlated_gaussian", "gamma", "lognormal", "sparse_dirichlet", "fisher")
+        )
         if SAMPLERS[s].fits(TARGETS[t])
     )
     params = {"friction": FRICTION} if "friction" in dict(declared(SAMPLERS[s])) else {}
@@ -321,6 +326,16 @@ def test_the_first_state(s):
             v = run.momentum[:, at : at + dim]
             assert set(np.unique(v)) == {-1.0, 1.0} and abs(v.mean()) < 6 / np.sqrt(v.size)
             at += dim
+        elif part is DIRECTION:
+            v = run.momentum[:, at : at + dim]
+            np.testing.assert_allclose((v**2).sum(axis=1), 1.0, rtol=1e-12)
+            assert stats.kstest(np.arctan2(v[:, 1], v[:, 0]), "uniform", args=(-np.pi, 2 * np.pi)).pvalue > 1e-4
+            at += dim
+        elif part is ARCHIVE:
+            first = run.momentum[:, at : at + 10 * dim] - run.spec.first_position()[0]
+            assert stats.kstest(first.ravel(), "norm").pvalue > 1e-4
+            assert not run.momentum[:, at + 10 * dim :].any()
+            at = run.momentum.shape[1]
         elif part is NOTHING:
             assert not run.momentum[:, at : at + dim].any()
             at += dim
