@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sgmcmc_lab.app.views.base import Array, Data, Frame, Scene, View
-from sgmcmc_lab.samplers.diagnostics import convergence
+from sgmcmc_lab.samplers import convergence
 
 
 class OfHistory(View):

@@ -6,9 +6,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from sgmcmc_lab.samplers import convergence
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.diagnostics import convergence
-from sgmcmc_lab.samplers.diagnostics.convergence import below, effective_size
+from sgmcmc_lab.samplers.convergence import below, effective_size
 from sgmcmc_lab.samplers.targets.base import Array
 
 LEVELS = np.arange(1, 20) / 20

@@ -168,7 +168,7 @@ class ASGLD(Sampler):
         for c in range(len(theta)):
             textbook.descend(run, c, theta[c], eps, theta[c], gradient[c])
         with run.part("second drift"):
-            theta -= eps * self.bias * (m / np.sqrt(v + self.floor) if self.scaled else m)
+            theta -= eps * self.bias * (m / np.sqrt(v + self.floor) if self.scaled is True else m)
         with run.part("injected noise"):
             theta += sqrt(2 * eps) * noise
         with run.part("averages"):
