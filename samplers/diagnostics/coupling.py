@@ -193,8 +193,9 @@ PILOT = 50
 class Coupling:
     """Meeting times and unbiased estimates of a target's moments, batch by batch.
 
-    A first batch of pairs tells how long chains take to meet: k is the quantile of 90 % of its meeting times, and
-    m = 5k. Its pairs give meeting times and no estimate, so that k and m do not depend on those that do.
+    A first batch of pairs tells how long chains take to meet: k is the largest of its meeting times, and m = 5k. Pairs
+    that meet after k have large estimates: at a smaller k these few have most of the variance. The first batch gives
+    meeting times and no estimate, so that k and m do not depend on those that do.
     """
 
     target: Target
@@ -228,7 +229,7 @@ class Coupling:
         if self.meeting:
             self.estimates.append(now.estimates)
         else:
-            self.k = int(np.quantile(now.meeting, 0.9, method="higher"))
+            self.k = int(now.meeting.max())
             self.m = 5 * self.k
         self.meeting.append(now.meeting - self.lag)
         self.paths, self.lasted = np.array(now.paths), now.meeting

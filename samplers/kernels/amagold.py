@@ -11,7 +11,6 @@ from sgmcmc_lab.samplers.kernels.metropolis import accept
 from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, add_noise, batch_gradients
 from sgmcmc_lab.samplers.parameters import Count, Real
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
-from sgmcmc_lab.samplers.targets.base import Target
 
 
 @jit.kernel
@@ -101,7 +100,7 @@ class AMAGOLD(Moving):
         label="Friction C",
         doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD.",
     )
-    n_inner = Count(
+    n_leapfrog = Count(
         10,
         bounds=(1, 1000),
         log=True,
@@ -112,14 +111,16 @@ class AMAGOLD(Moving):
 
     @property
     def gradients_per_step(self) -> int:
-        return self.n_inner
+        return self.n_leapfrog
 
-    def data_beside(self, target: Target) -> int:
-        return len(target.data())
+    @property
+    def full_gradients_per_step(self) -> int:
+        """The energy of the accept step, which looks at as many data."""
+        return 1
 
     @property
     def time_per_step(self) -> float:
-        return self.step_size * self.n_inner
+        return self.step_size * self.n_leapfrog
 
     bias_order = None
     steps_to_test = 100
@@ -136,13 +137,13 @@ class AMAGOLD(Moving):
         energy = -run.target.log_density(theta)
         with run.part("updates") as through:
             theta += eps / 2 * r
-            for k in range(self.n_inner):
+            for k in range(self.n_leapfrog):
                 gradient = textbook.gradients(rng, run, theta, data)
                 z = np.array([[rng.standard_normal() for _ in row] for row in theta])
                 old = r.copy()
                 r[:] = ((1 - beta) * old - eps * gradient + 2 * sqrt(beta) * z) / (1 + beta)
                 work += eps / 2 * (gradient * (old + r)).sum(axis=1)
-                theta += (eps if k < self.n_inner - 1 else eps / 2) * r
+                theta += (eps if k < self.n_leapfrog - 1 else eps / 2) * r
                 through()
         proposed = -run.target.log_density(theta)
         for c in range(len(theta)):

@@ -139,7 +139,8 @@ class DEMCZ(Sampler):
 
     def textbook_step(self, rng, run, theta, r, data):
         before, d = theta.copy(), theta.shape[1]
-        kept = int(r[0, 1])
+        # The clock is the same for all chains.
+        kept = int(r[-1, 1])
         states = r[:, 3 : 3 + kept * d].reshape(-1, d).copy()
         for c in range(len(theta)):
             a = int(rng.random() * len(states))
@@ -155,7 +156,7 @@ class DEMCZ(Sampler):
             textbook.accept(rng, run, c, theta, before, ratio, energy)
         with run.part("archive"):
             r[:, 0] += 1
-            if r[0, 0] % r[0, 2] == 0:
+            if r[-1, 0] % r[-1, 2] == 0:
                 for row, x in zip(r, theta, strict=True):
                     past = list(row[3 : 3 + kept * d].reshape(-1, d))
                     if kept == 100:

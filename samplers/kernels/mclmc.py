@@ -1,6 +1,6 @@
 """Microcanonical Langevin Monte Carlo."""
 
-from math import exp, sqrt
+from math import exp, expm1, sqrt
 
 import numpy as np
 
@@ -140,8 +140,8 @@ class MCLMC(Sampler):
         return {**out, "length": max(10 * out["step_size"], cls.param.length.bounds[0])} if out else out
 
     def packed(self, target: Target) -> np.ndarray:
-        """ε and ν."""
-        return np.array([self.step_size, sqrt((exp(2 * self.step_size / self.length) - 1) / target.dim)])
+        """ε and ν, which stands for ∞ where e^{2ε/L} overflows."""
+        return np.array([self.step_size, sqrt(expm1(min(2 * self.step_size / self.length, 700.0)) / target.dim)])
 
     def auxiliary(self, target: Target) -> np.ndarray:
         return np.zeros(2 * target.dim)
@@ -187,6 +187,6 @@ class MCLMC(Sampler):
         for c in range(len(theta)):
             turn(c)
             z = np.array([rng.standard_normal() for _ in range(d)])
-            turned = r[c, :d] + np.sqrt(np.expm1(2 * eps / self.length) / d) * z
+            turned = r[c, :d] + np.sqrt(np.expm1(np.minimum(2 * eps / self.length, 700)) / d) * z
             with run.part("new direction", c, z=z):
                 r[c, :d] = turned / np.linalg.norm(turned)

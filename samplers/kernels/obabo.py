@@ -11,7 +11,6 @@ from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, add_noise, batch_gradients
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
-from sgmcmc_lab.samplers.targets.base import Target
 
 
 @jit.kernel
@@ -110,7 +109,7 @@ class OBABO(Moving):
         label="Friction C",
         doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD.",
     )
-    n_inner = Count(
+    n_leapfrog = Count(
         10,
         bounds=(1, 1000),
         log=True,
@@ -126,14 +125,16 @@ class OBABO(Moving):
 
     @property
     def gradients_per_step(self) -> int:
-        return self.n_inner + 1
+        return self.n_leapfrog + 1
 
-    def data_beside(self, target: Target) -> int:
-        return len(target.data())
+    @property
+    def full_gradients_per_step(self) -> int:
+        """The energy of the accept step, which looks at as many data."""
+        return 1
 
     @property
     def time_per_step(self) -> float:
-        return self.step_size * self.n_inner
+        return self.step_size * self.n_leapfrog
 
     bias_order = None
     steps_to_test = 100
@@ -145,7 +146,7 @@ class OBABO(Moving):
     }
 
     def textbook_step(self, rng, run, theta, r, data):
-        eps, decay, n = self.step_size, exp(-self.friction * self.step_size / 2), self.n_inner
+        eps, decay, n = self.step_size, exp(-self.friction * self.step_size / 2), self.n_leapfrog
         before, first, gained = theta.copy(), r.copy(), np.zeros(len(theta))
         energy = -run.target.log_density(theta)
 

@@ -42,7 +42,8 @@ def triples():
     for s, sampler in SAMPLERS.items():
         for t, target in TARGETS.items():
             compiled = s == "recipe" and target.formula is Target.formula
-            if sampler.fits(target) and not compiled:
+            # A typed density has as many coordinates as are typed.
+            if sampler.fits(target) and not compiled and (t != "typed" or sampler.takes(target().dim)):
                 yield from ((s, t, g) for g in GRADIENTS if g in sampler.gradients_for(target))
 
 

@@ -33,8 +33,7 @@ N = 60
 """Data of the regression."""
 BATCH, PERIOD, LEAPFROG, RUNGS = 8, 5, 4, 3
 """The data of a minibatch, the gradients that an anchor of SVRG serves, the leapfrog steps of a trajectory, and rungs
-of temperature. The
-batch divides neither the data nor twice the data."""
+of temperature. The batch divides neither the data nor twice the data."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,14 @@ STEP = {
     "rmhmc": Cost(LEAPFROG + 1),
     "resgld": Cost(RUNGS, full=2),  # the energies of the two that may swap
     "parallel_tempering": Cost(RUNGS),
+    "obabo": Cost(LEAPFROG + 1, full=1),  # the energy of the accept step
+    "amagold": Cost(LEAPFROG, full=1),
+    "badodab": Cost(1),
+    "mclmc": Cost(1),
+    "adaptive_metropolis": Cost(0, energies=1),
+    "demcz": Cost(0, energies=1),
 }
-COUNTED = {"nuts", "zigzag", "bps"}
+COUNTED = {"nuts", "zigzag", "bps", "slice", "elliptical_slice"}
 """Samplers whose steps differ in length: what is reported is compared with the calls alone."""
 
 PER_GRADIENT = {
@@ -107,11 +112,12 @@ EPS, FRICTION = 1e-4, 2.0
 TIME = {
     **dict.fromkeys(("sgld", "sghmc", "baoab", "msgnht", "psgld", "mala", "recipe", "sgrld", "scir", "cir"), EPS),
     **dict.fromkeys(("geometric_ou", "sggmc", "gsgnht", "sggmc_euler", "gsgnht_euler"), EPS),
-    **dict.fromkeys(("geodesic_sgld", "normalised_sgld", "root_sgld", "resgld", "parallel_tempering"), EPS),
-    **dict.fromkeys(("hmc", "gmc", "chmc", "rmhmc"), LEAPFROG * EPS),
+    **dict.fromkeys(("geodesic_sgld", "normalised_sgld", "root_sgld", "resgld", "parallel_tempering", "badodab"), EPS),
+    **dict.fromkeys(("hmc", "gmc", "chmc", "rmhmc", "obabo", "amagold"), LEAPFROG * EPS),
     "cyclical_sgld": EPS / 2,  # the mean of (ε/2)(1 + cos πk/M) but for its last half step
     **dict.fromkeys(("barker", "sg_barker"), EPS**2 / 2),  # noise N(0, s²) is that of √(2ε)
     **dict.fromkeys(("exact", "rwm", "nuts", "svgd", "zigzag", "bps"), 0.0),
+    **dict.fromkeys(("mclmc", "adaptive_metropolis", "demcz", "slice", "elliptical_slice"), 0.0),
 }
 """The time of the SDE that a step advances; 0 where there is no SDE behind it, or no fixed time."""
 
@@ -267,11 +273,11 @@ def test_what_is_reported_is_what_is_computed(s, g):
     whole -= 3 * PER_CALL.get(s, 0)
     # Control variates look at each of a batch's data at the anchor, too.
     batches = single / (2 if "_cv" in g or "_svrg" in g else 1)
-    if s == "rwm":
+    if s in ("rwm", "adaptive_metropolis", "demcz", "amagold", "obabo"):
         # The energy where the chains are is computed again with every piece, too.
-        whole, energies = energies - 3, 0
-    if s == "resgld":
-        # The energies of a swap count as gradients of all data.
+        energies -= 3
+    if s in ("rwm", "adaptive_metropolis", "demcz", "slice", "elliptical_slice", "resgld", "amagold", "obabo"):
+        # Energies of all data count as their gradients.
         whole += energies
     if g.startswith("minibatch"):
         assert seen == batches + whole * N

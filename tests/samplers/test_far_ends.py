@@ -46,6 +46,8 @@ def far_places(target):
         return [start, -start]
     if target.support == SIMPLEX:
         return [np.full(target.dim, FAR), np.r_[FAR, np.full(target.dim - 1, 1e-300)]]
+    if not target.of_coordinates:
+        return [np.full(target.dim, FAR), np.full(target.dim, -FAR)]
     far = np.array([c.mean + FAR * np.sqrt(c.variance) for c in target.columns[: target.dim]])
     return [far, np.full(target.dim, 1e-300)] if target.support == POSITIVE else [far, -far]
 

@@ -60,14 +60,14 @@ CASES = [
     (
         "amagold",
         "quartic",
-        {"step_size": 0.5, "n_inner": 4},
+        {"step_size": 0.5, "n_leapfrog": 4},
         100,
         [("+ work[c], proposed", "+ 0 * work[c], proposed"), ("r[c, i] = -first[c, i]", "r[c, i] = first[c, i]")],
     ),
     (
         "obabo",
         "quartic",
-        {"step_size": 0.5, "n_inner": 4},
+        {"step_size": 0.5, "n_leapfrog": 4},
         300,
         [
             ("- gained[c], proposed", "- 0 * gained[c], proposed"),
@@ -91,8 +91,8 @@ CASES = [
 ]
 
 WITH_MINIBATCHES = [
-    ("amagold", {"step_size": 0.2, "n_inner": 3}, "+ work[c], proposed", "+ 0 * work[c], proposed"),
-    ("obabo", {"step_size": 0.2, "n_inner": 3}, "- gained[c], proposed", "- 0 * gained[c], proposed"),
+    ("amagold", {"step_size": 0.2, "n_leapfrog": 3}, "+ work[c], proposed", "+ 0 * work[c], proposed"),
+    ("obabo", {"step_size": 0.2, "n_leapfrog": 3}, "- gained[c], proposed", "- 0 * gained[c], proposed"),
 ]
 
 
