@@ -80,7 +80,7 @@ class EllipticalSlice(Sampler):
 
     step_size = Real(
         2.0,
-        bounds=(1e-3, 1000.0),
+        bounds=(1e-4, 1000.0),
         log=True,
         tex="s",
         label="Prior's scale s",
