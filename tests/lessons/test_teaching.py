@@ -91,6 +91,7 @@ NUMBERS = {
     ("drift", 1, 1): [("variance", 1, "1.00")],
     ("drift", 2, 1): [("mean(column:2)", 1, "0.00")],
     ("drift", 2, 2): [("power(order:2)", 1, "0.833")],
+    ("search", 1, 1): [("tau", 1, "372")],
     ("search", 2, 1): [("tau", 1, "39")],
     ("factors", 1, 1): [("mean(column:1)", 1, "18.0")],
     ("factors", 2, 1): [("amari", 1, ("0.01", "0.10")), ("amari", 2, ("0.01", "0.10"))],
