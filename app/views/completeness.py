@@ -280,7 +280,7 @@ class Completeness(RecipeView):
                 way.clear()
             elif not way or way[-1][0] != recipe:
                 way.append((recipe, score_of(recipe, lane.run.sampled)))
-                # What is drawn is bounded; the first one stays, from which the others rise.
+                # The picture has a bounded number of points; the first stays, from which the others rise.
                 del way[1 : max(len(way) - MOST_SHOWN, 1)]
                 new = True
         return new
