@@ -16,7 +16,7 @@ from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.recipe.search import (
+from sgmcmc_lab.samplers.search import (
     EVALUATIONS,
     FAMILIES,
     VARYING,

@@ -19,7 +19,7 @@ from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.recipe.flow import on_points, shown
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.recipe.recipe import Recipe
-from sgmcmc_lab.samplers.recipe.search import Score, score
+from sgmcmc_lab.samplers.search import Score, score
 from sgmcmc_lab.samplers.targets.base import ByTarget, Target
 
 NO_CURL, BOTH, NO_DIFFUSION, OUTSIDE = "Q = 0", "D and Q", "D = 0", "outside"

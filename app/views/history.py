@@ -24,21 +24,21 @@ class OfHistory(View):
         self._taken: dict[int, Array] = {}
         self._steps: dict[int, tuple[Any, int]] = {}
         self.found: dict[int, Any] = {}
-        """What was read of each lane; a text says why there is nothing."""
+        """The results of each lane; a text says why there are none."""
         self._fresh = False
         super().__init__(scene, before)
 
     @abstractmethod
     def read(self, history: Array) -> Any:
-        """What is shown of draws (chains, n, columns)."""
+        """The results of draws (chains, n, columns)."""
 
     @abstractmethod
     def drawn(self) -> Data:
-        """The arrays of what was found."""
+        """The results as arrays."""
 
     @abstractmethod
     def said(self, found: Any) -> str:
-        """What was found, in words."""
+        """The results in words."""
 
     def _take(self, i: int, run: Any) -> None:
         known, before = self._steps.get(i, (None, -1))
@@ -72,7 +72,7 @@ class OfHistory(View):
         return self.drawn()
 
     def captions(self, lanes: Frame) -> dict[str, str]:
-        """What was found of each lane, or why nothing was."""
+        """The results of each lane, or the reason why there are none."""
         out = {}
         for i, (label, name) in enumerate(zip(self.labels, self.scene.lanes, strict=True)):
             found = self.found.get(i, "no draws yet")

@@ -115,7 +115,7 @@ class AMAGOLD(Moving):
 
     @property
     def full_gradients_per_step(self) -> int:
-        """The energy of the accept step, which looks at as many data."""
+        """The energy of the accept step, whose cost is that of a gradient of all data."""
         return 1
 
     @property

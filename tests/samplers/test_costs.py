@@ -113,7 +113,9 @@ EPS, FRICTION = 1e-4, 2.0
 TIME = {
     **dict.fromkeys(("sgld", "sghmc", "baoab", "msgnht", "psgld", "mala", "recipe", "sgrld", "scir", "cir"), EPS),
     **dict.fromkeys(("geometric_ou", "sggmc", "gsgnht", "sggmc_euler", "gsgnht_euler"), EPS),
-    **dict.fromkeys(("geodesic_sgld", "normalised_sgld", "root_sgld", "resgld", "parallel_tempering", "badodab", "asgld"), EPS),
+    **dict.fromkeys(
+        ("geodesic_sgld", "normalised_sgld", "root_sgld", "resgld", "parallel_tempering", "badodab", "asgld"), EPS
+    ),
     **dict.fromkeys(("hmc", "gmc", "chmc", "rmhmc", "obabo", "amagold"), LEAPFROG * EPS),
     "cyclical_sgld": EPS / 2,  # the mean of (ε/2)(1 + cos πk/M) but for its last half step
     **dict.fromkeys(("barker", "sg_barker"), EPS**2 / 2),  # noise N(0, s²) is that of √(2ε)

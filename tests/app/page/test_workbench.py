@@ -20,7 +20,7 @@ from sgmcmc_lab.app.views.recipes import RecipeView
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.recipe import search
+from sgmcmc_lab.samplers import search
 from sgmcmc_lab.samplers.recipe.flow import Flow
 from sgmcmc_lab.samplers.recipe.presets import preset
 from sgmcmc_lab.samplers.targets import TARGETS, Typed

@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers import RunSpec
 from sgmcmc_lab.samplers.recipe import fokker_planck, search
 from sgmcmc_lab.samplers.recipe.presets import PRESETS, preset
 from sgmcmc_lab.samplers.recipe.recipe import Layout, Recipe
-from sgmcmc_lab.samplers.recipe.search import CONSTANT, CURL, TOLERANCE, VARYING, Family, SearchError
+from sgmcmc_lab.samplers.search import CONSTANT, CURL, TOLERANCE, VARYING, Family, SearchError
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.statistics import critical
 
