@@ -31,6 +31,20 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SERVER = "http://localhost:5006/app"
 OUTSIDE = {"https://keepachangelog.com/en/1.1.0/", "https://semver.org/spec/v2.0.0.html"}
 """Pages of others that no test can open."""
+LIBRARIES = tuple(
+    f"https://github.com/{name}"
+    for name in (
+        "blackjax-devs/blackjax",
+        "jeremiecoullon/SGMCMCJax",
+        "tummfm/jax-sgmc",
+        "normal-computing/posteriors",
+        "tensorflow/probability",
+        "pymc-devs/pymc",
+        "pyro-ppl/numpyro",
+        "chi-feng/mcmc-demo",
+    )
+)
+"""The repositories of the README's table, whose files no test can open either."""
 DOCUMENTS = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (
@@ -421,7 +435,7 @@ def broken(name: str, text: str) -> list[str]:
         if address.startswith(SERVER):
             wrong += [f"{address}: {said}" for said in link.read_query(AppState(), address.removeprefix(SERVER))]
         elif urlsplit(address).scheme:
-            wrong += [address] if address not in OUTSIDE else []
+            wrong += [address] if address not in OUTSIDE and not address.startswith(LIBRARIES) else []
         else:
             path, _, anchor = address.partition("#")
             file = ((ROOT / name).parent / unquote(path)).resolve() if path else ROOT / name

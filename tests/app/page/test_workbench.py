@@ -17,10 +17,9 @@ from sgmcmc_lab.app.page.workbench import Workbench
 from sgmcmc_lab.app.state import WORKBENCH_VIEWS, AppState
 from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.recipes import RecipeView
-from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers import Experiment, search
 from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers import search
 from sgmcmc_lab.samplers.recipe.flow import Flow
 from sgmcmc_lab.samplers.recipe.presets import preset
 from sgmcmc_lab.samplers.targets import TARGETS, Typed
