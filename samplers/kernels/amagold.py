@@ -11,6 +11,7 @@ from sgmcmc_lab.samplers.kernels.metropolis import accept
 from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, add_noise, batch_gradients
 from sgmcmc_lab.samplers.parameters import Count, Real
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
+from sgmcmc_lab.samplers.targets.base import FirstSteps
 
 
 @jit.kernel
@@ -81,6 +82,8 @@ class AMAGOLD(Moving):
     source = "Zhang, Cooper & De Sa 2020, Algorithm 1"
     accepts = frozenset({FULL, NOISE, BATCH, MODE})
     gradient_age = None
+    # Positions are half a step behind: at the first fall from afar the error of the energy has the wrong sign.
+    first_stride = 0.25
     momentum = KEPT
     advance = advance
 
@@ -108,6 +111,18 @@ class AMAGOLD(Moving):
         label="Updates L",
         doc="Updates between two accept steps. Each takes one minibatch, and the accept step all of the data.",
     )
+
+    @classmethod
+    def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
+        """On a steep target, too, ten updates take the time in which the momentum is forgotten.
+
+        A chain that falls from afar keeps its energy otherwise, and with it every further trajectory is rejected.
+        """
+        out = super().first_values(first, gradient)
+        if out:
+            friction = max(out.get("friction", cls.param.friction.default), float(f"{0.1 / out['step_size']:.1g}"))
+            out["friction"] = min(friction, cls.param.friction.bounds[1])
+        return out
 
     @property
     def gradients_per_step(self) -> int:

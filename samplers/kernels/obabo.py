@@ -11,6 +11,7 @@ from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, add_noise, batch_gradients
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
+from sgmcmc_lab.samplers.targets.base import FirstSteps
 
 
 @jit.kernel
@@ -122,6 +123,18 @@ class OBABO(Moving):
         label="Accept step",
         doc="The Metropolis test, with which the target is exactly invariant. It takes the energy of all data, with minibatches too.",
     )
+
+    @classmethod
+    def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
+        """On a steep target, too, ten updates take the time in which the momentum is forgotten.
+
+        A chain that falls from afar keeps its energy otherwise, and with it every further trajectory is rejected.
+        """
+        out = super().first_values(first, gradient)
+        if out:
+            friction = max(out.get("friction", cls.param.friction.default), float(f"{0.1 / out['step_size']:.1g}"))
+            out["friction"] = min(friction, cls.param.friction.bounds[1])
+        return out
 
     @property
     def gradients_per_step(self) -> int:
