@@ -151,10 +151,11 @@ def swap(rng, run, c, counts, cold, hot, exponent):
             cold[:], hot[:] = hot.copy(), cold.copy()
 
 
-def accept(rng, run, c, theta, before, log_ratio, energy, sure=False):
+def accept(rng, run, c, theta, before, log_ratio, energy, sure=False, turned=None):
     """Keep the proposal that θ of this chain is, with probability min(1, e^log_ratio), or go back to ``before``.
 
     One whose energy is infinite or NaN is rejected. ``sure`` is without an accept step, of which there is then no part.
+    ``turned`` is the momentum r and the one before, of samplers that keep it: a rejection turns that around.
     """
     if sure:
         return
@@ -162,6 +163,9 @@ def accept(rng, run, c, theta, before, log_ratio, energy, sure=False):
     with run.part("accept", c, probability=probability, u=u, accepted=accepted):
         if not accepted:
             theta[c] = before[c]
+            if turned is not None:
+                r, first = turned
+                r[c] = -first[c]
 
 
 def barker(rng, run, c, x, scale, gradient):

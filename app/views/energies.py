@@ -131,8 +131,8 @@ class Energies(View):
             counted.add(energies[np.isfinite(energies)], edges, run.counted_from)
             density = counted.counts / max(counted.n, 1) / np.diff(edges)
             out[f"lane {i}"] = (self._centres, density)
-            highest = max(highest, 1.15 * float(density.max()) if counted.n > 20 * BARS else 0.0)
-        out["y"] = (np.array([0.0, min(highest, 4 * self._top)]),)
+            highest = max(highest, 1.15 * float(density.max()))
+        out["y"] = (np.array([0.0, highest]),)
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:

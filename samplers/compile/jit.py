@@ -176,6 +176,7 @@ COMPILED_FILES = (
     "compile/borrowed_arrays.py",
     "convergence.py",
     "running_statistics.py",
+    "schedules.py",
     "diagnostics/*.py",
     "engine.py",
     "gradients/*.py",

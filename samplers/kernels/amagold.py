@@ -143,7 +143,6 @@ class AMAGOLD(Moving):
     parts = {
         "updates": r"\theta + \epsilon\, r'",
         "accept": r"\text{accept with probability }",
-        "turned momentum": r"\text{accept with probability }",
     }
 
     def textbook_step(self, rng, run, theta, r, data):
@@ -162,8 +161,4 @@ class AMAGOLD(Moving):
                 through()
         proposed = -run.target.log_density(theta)
         for c in range(len(theta)):
-            moved = theta[c].copy()
-            textbook.accept(rng, run, c, theta, before, energy - proposed + work, proposed)
-            if not np.array_equal(theta[c], moved):
-                with run.part("turned momentum", c):
-                    r[c] = -first[c]
+            textbook.accept(rng, run, c, theta, before, energy - proposed + work, proposed, turned=(r, first))

@@ -6,8 +6,9 @@ import numpy as np
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.parameters import Real, Value
 from sgmcmc_lab.samplers.requirements import FULL
+from sgmcmc_lab.samplers.targets.base import FirstSteps
 
 _SHRINKAGES = 100
 """An arc that was cut at random so often is shorter than rounding."""
@@ -86,6 +87,15 @@ class EllipticalSlice(Sampler):
         label="Prior's scale s",
         doc="The standard deviation of the Gaussian that the ellipses belong to. Any is right; a Gaussian far narrower or wider than the target makes short moves.",
     )
+
+    @classmethod
+    def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
+        """A steep target needs no other prior: its slice of an ellipse is short, and found by shrinkage."""
+        return {}
+
+    @classmethod
+    def params_to_test(cls, step_size: float) -> dict[str, Value]:
+        return {}
 
     @property
     def gradients_per_step(self) -> int:

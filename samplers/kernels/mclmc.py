@@ -41,12 +41,14 @@ def _turn(u, grad, c, time):
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    step_size, spread = params[0], params[1]
+    step_size, length_scale = params[0], params[1]
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
     # Behind the direction is the gradient of the last half turn, which the next one takes again.
     u, last = state.momentum[:, :dim], state.momentum[:, dim:]
     noise_scale, each = sqrt(source.variance), np.empty((source.batch_size, dim))
+    # ν, for a length of next to nothing a large number.
+    spread = sqrt(expm1(min(2 * step_size / length_scale, 700.0)) / dim)
     for t in range(n):
         for c in range(n_chains):
             _turn(u, last, c, step_size / 2)
@@ -138,10 +140,6 @@ class MCLMC(Sampler):
         """L falls with ε on a steep target: ten steps at least."""
         out = super().first_values(first, gradient)
         return {**out, "length": max(10 * out["step_size"], cls.param.length.bounds[0])} if out else out
-
-    def packed(self, target: Target) -> np.ndarray:
-        """ε and ν, which stands for ∞ where e^{2ε/L} overflows."""
-        return np.array([self.step_size, sqrt(expm1(min(2 * self.step_size / self.length, 700.0)) / target.dim)])
 
     def auxiliary(self, target: Target) -> np.ndarray:
         return np.zeros(2 * target.dim)

@@ -155,7 +155,6 @@ class OBABO(Moving):
     parts = {
         "updates": r"\theta + \epsilon\, r",
         "accept": r"\text{accept with probability }",
-        "turned momentum": r"\text{accept with probability }",
     }
 
     def textbook_step(self, rng, run, theta, r, data):
@@ -185,8 +184,5 @@ class OBABO(Moving):
                 through()
         proposed = -run.target.log_density(theta)
         for c in range(len(theta)):
-            moved = theta[c].copy()
-            textbook.accept(rng, run, c, theta, before, energy - gained - proposed, proposed, self.accept is not True)
-            if not np.array_equal(theta[c], moved):
-                with run.part("turned momentum", c):
-                    r[c] = -first[c]
+            sure, ratio = self.accept is not True, energy - gained - proposed
+            textbook.accept(rng, run, c, theta, before, ratio, proposed, sure, turned=(r, first))

@@ -119,7 +119,10 @@ class Piecewise(Sampler):
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
         """The time that a leapfrog step would take: no estimate of the gradient heats."""
-        return {} if first is None else {"step_size": min(cls.param.step_size.default, first.moving)}
+        if first is None:
+            return {}
+        lowest = cls.param.step_size.bounds[0]
+        return {"step_size": max(min(cls.param.step_size.default, first.moving), lowest)}
 
     def bounds(self, target: Target) -> NDArray[np.float64]:
         """θ̂ and the largest |∂_iŨ(θ̂)| of one data point, C_i of all data and of one; 0 for a target without data."""

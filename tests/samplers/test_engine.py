@@ -508,7 +508,7 @@ def test_hmc_rejects_a_proposal_that_overflows():
 def test_every_target_refuses_a_wild_step_or_survives_it(t):
     """Fails where the largest step size leads to NaN in the statistics instead of a divergence with a message."""
     for s, sampler in SAMPLERS.items():
-        if not sampler.fits(TARGETS[t]):
+        if not (sampler.fits(TARGETS[t]) and sampler.takes(TARGETS[t]().dim)):
             continue
         params = {"step_size": dict(declared(sampler))["step_size"].bounds[1]} if s != "exact" else {}
         run = collect_until(

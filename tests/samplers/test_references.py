@@ -382,6 +382,7 @@ SIZES = {
     "theta_draws",
     "theta_leapfrog",
     "rungs",
+    "limit",
 }
 """Whole numbers that say how much there is in every step, or at the start."""
 PERIODS = {"period"}

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sgmcmc_lab.samplers import RunSpec
-from sgmcmc_lab.samplers.recipe import fokker_planck, search
+from sgmcmc_lab.samplers import RunSpec, search
+from sgmcmc_lab.samplers.recipe import fokker_planck
 from sgmcmc_lab.samplers.recipe.presets import PRESETS, preset
 from sgmcmc_lab.samplers.recipe.recipe import Layout, Recipe
 from sgmcmc_lab.samplers.search import CONSTANT, CURL, TOLERANCE, VARYING, Family, SearchError

@@ -9,7 +9,7 @@ from sgmcmc_lab.samplers import RunSpec, kolmogorov, run
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, divergence, moments
 from sgmcmc_lab.samplers.diagnostics.predictive import STATISTICS, p_value
 from sgmcmc_lab.samplers.engine import Run
-from sgmcmc_lab.samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, Statistics
+from sgmcmc_lab.samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, STEPS, WEIGHT, Statistics
 from sgmcmc_lab.samplers.targets import TARGETS
 
 
@@ -100,7 +100,7 @@ def of_values(z):
     """Statistics of one chain of a Gaussian's column whose standardised values are ``z``, in the sums of all levels."""
     statistics = Statistics.empty(TARGETS["gaussian"]().columns, 1, 1)
     sums = statistics.sums
-    sums.clock[0] = len(z)
+    sums.clock[STEPS] = sums.clock[WEIGHT] = len(z)
     for level in range(N_LEVELS):
         seen, at = z[:: LAG_RATIO**level], level * N_LAGS
         kept = min(N_LAGS, len(seen))

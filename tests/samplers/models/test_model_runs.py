@@ -92,7 +92,7 @@ BAD = {
     "a lane's steps on a density": (
         {"target": "gaussian", "lanes": [{"sampler": "sgld", "n_steps": 3}]},
         "lane.n_steps",
-        "sampler, gradient, changes",
+        "sampler, gradient, schedule, changes",
     ),
     "a density's method": ({"target": "gaussian", "lanes": [{"sampler": "lda_scir"}]}, "sampler", "these do: sgld"),
     "changes as text": (lane(changes="x"), "changes", "a list of up to 1000"),
