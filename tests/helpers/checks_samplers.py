@@ -299,8 +299,6 @@ TARGET_PARAMS = {
     ("recipe", "lognormal"): {"mu": 1.0, "sigma": 0.3},
     ("recipe", "funnel"): {"scale": 0.5},
     ("sghmc", "funnel"): {"scale": 0.5},
-    # The bias of ‖θ‖ adds up over the coordinates.
-    ("sghmc", "isotropic_gaussian"): {"dimension": 2},
     ("sggmc", "funnel"): {"scale": 0.5},
     ("gsgnht", "funnel"): {"scale": 0.5},
 }
@@ -331,6 +329,7 @@ FEW_DATA = {
     "logistic_tumours": {"items": 50},
     "logistic_large": {"items": 200, "features": 2},
     "tied_means": {"items": 25},
+    "isotropic_gaussian": {"dimension": 2},  # the bias of ‖θ‖ adds up over the coordinates
     "probit_lasso": {"items": 50},
     "curve_network": {"hidden": 2, "items": 10, "noise_sd": 0.5},
     "posterior": PRESETS["counts"]._replace(table="counts")._asdict(),
