@@ -57,7 +57,7 @@ class Improving:
             value=VARYING,
             width=160,
             size="small",
-            margin=(4, 6),
+            margin=(2, 6),
             description="The recipes among which Improve searches.",
         )
         self.button = pmui.Button(
@@ -65,7 +65,7 @@ class Improving:
             icon="trending_up",
             size="small",
             variant="outlined",
-            margin=(4, 6),
+            margin=(2, 6),
             description="Improve: search D and Q for the largest spectral gap per gradient, and put them into the grids.",
         )
         self.button.on_click(lambda _: self._press())

@@ -482,8 +482,8 @@ def view_chooser(**options: Any) -> Any:
         **options, size="small", margin=(2, 4), color="primary", sizing_mode="stretch_width",
         sx={
             "& .MuiToggleButton-root": {"width": "auto", "flex": "0 0 auto", "textTransform": "none", "whiteSpace": "nowrap", "py": "3px", "px": "6px", "fontSize": "13px", "letterSpacing": 0},
-            # A finger moves the one line that a phone has room for, which fades where it goes on.
-            "flexWrap": {"xs": "nowrap", "sm": "wrap"}, "overflowX": {"xs": "auto", "sm": "visible"},
-            "maskImage": {"xs": f"linear-gradient(to right, black calc(100% - {FADE}px), transparent)", "sm": "none"}, "pr": {"xs": f"{FADE}px", "sm": 0},
+            # One line, which fades where it goes on: a wheel or a finger moves it, and the Tab key.
+            "flexWrap": "nowrap", "overflowX": "auto", "scrollbarWidth": "thin",
+            "maskImage": f"linear-gradient(to right, black calc(100% - {FADE}px), transparent)", "pr": f"{FADE}px",
         },
     )  # fmt: skip

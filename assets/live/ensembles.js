@@ -15,8 +15,8 @@ export const NO_ROOM = { HISTORY: 0, TAIL: 0, N_LEVELS: 0, N_BINS: 0, N_JOINT: 0
 
 /** @param {import("./run.js").Run} run @param {number} chains @param {number} coordinate @param {boolean} [share] @returns {Key} */
 export const keyOf = ({ description, sampler, gradient, target }, chains, coordinate, share = false) => {
-  const { seed, start, theta = null, momentum, velocity = null } = description
-  return { description: { seed, start, theta, momentum, velocity, n_chains: chains, thin: 1 }, sampler, gradient, target, coordinate, share }
+  const { seed, start, theta = null, momentum, velocity = null, schedule } = description
+  return { description: { seed, start, theta, momentum, velocity, schedule, n_chains: chains, thin: 1 }, sampler, gradient, target, coordinate, share }
 }
 
 /** Whether two descriptions say the same. @param {any} a @param {any} b @returns {boolean} */
