@@ -6,12 +6,9 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels.base import KEPT
-from sgmcmc_lab.samplers.kernels.metropolis import accept
-from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, add_noise, batch_gradients
+from sgmcmc_lab.samplers.kernels.amortised import Amortised, accept_or_turn
+from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_gradients
 from sgmcmc_lab.samplers.parameters import Count, Real
-from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
-from sgmcmc_lab.samplers.targets.base import FirstSteps
 
 
 @jit.kernel
@@ -46,16 +43,13 @@ def advance(rng, state, model, source, params, out, n, info):
                     theta[c, i] += time * r[c, i]
         model.potential(theta, proposed, model.params)
         for c in range(n_chains):
-            if accept(rng, c, theta, before, energy[c] - proposed[c] + work[c], proposed[c], info.counts, False):
-                energy[c] = proposed[c]
-            else:
-                for i in range(dim):
-                    r[c, i] = -first[c, i]
+            ratio = energy[c] - proposed[c] + work[c]
+            accept_or_turn(rng, c, theta, before, r, first, ratio, energy, proposed, info.counts, False)
             for i in range(dim):
                 out[t, c, i] = theta[c, i]
 
 
-class AMAGOLD(Moving):
+class AMAGOLD(Amortised):
     """AMAGOLD (Zhang, Cooper & De Sa 2020): SGHMC whose trajectory is reversible, with one accept step for L updates.
 
     SDE: that of SGHMC, dθ = r dt, dr = −∇U dt − Cr dt + √(2C) dW.
@@ -80,11 +74,8 @@ class AMAGOLD(Moving):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Leapfrog with symmetric friction, and an accept step for L updates"
     source = "Zhang, Cooper & De Sa 2020, Algorithm 1"
-    accepts = frozenset({FULL, NOISE, BATCH, MODE})
-    gradient_age = None
     # Positions are half a step behind: at the first fall from afar the error of the energy has the wrong sign.
     first_stride = 0.25
-    momentum = KEPT
     advance = advance
 
     step_size = Real(
@@ -112,32 +103,10 @@ class AMAGOLD(Moving):
         doc="Updates between two accept steps. Each takes one minibatch, and the accept step all of the data.",
     )
 
-    @classmethod
-    def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
-        """On a steep target, too, ten updates take the time in which the momentum is forgotten.
-
-        A chain that falls from afar keeps its energy otherwise, and with it every further trajectory is rejected.
-        """
-        out = super().first_values(first, gradient)
-        if out:
-            friction = max(out.get("friction", cls.param.friction.default), float(f"{0.1 / out['step_size']:.1g}"))
-            out["friction"] = min(friction, cls.param.friction.bounds[1])
-        return out
-
     @property
     def gradients_per_step(self) -> int:
         return self.n_leapfrog
 
-    @property
-    def full_gradients_per_step(self) -> int:
-        """The energy of the accept step, whose cost is that of a gradient of all data."""
-        return 1
-
-    @property
-    def time_per_step(self) -> float:
-        return self.step_size * self.n_leapfrog
-
-    bias_order = None
     steps_to_test = 100
 
     parts = {

@@ -6,12 +6,10 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels.base import KEPT
-from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
-from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving, add_noise, batch_gradients
+from sgmcmc_lab.samplers.kernels.amortised import Amortised, accept_or_turn
+from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT
+from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_gradients
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
-from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
-from sgmcmc_lab.samplers.targets.base import FirstSteps
 
 
 @jit.kernel
@@ -52,16 +50,13 @@ def advance(rng, state, model, source, params, out, n, info):
                         theta[c, i] += step_size * pushed
         model.potential(theta, proposed, model.params)
         for c in range(n_chains):
-            if accept(rng, c, theta, before, energy[c] - proposed[c] - gained[c], proposed[c], info.counts, sure):
-                energy[c] = proposed[c]
-            else:
-                for i in range(dim):
-                    r[c, i] = -first[c, i]
+            ratio = energy[c] - proposed[c] - gained[c]
+            accept_or_turn(rng, c, theta, before, r, first, ratio, energy, proposed, info.counts, sure)
             for i in range(dim):
                 out[t, c, i] = theta[c, i]
 
 
-class OBABO(Moving):
+class OBABO(Amortised):
     """Underdamped Langevin dynamics by OBABO (Bussi & Parrinello 2007), with one accept step for L updates.
 
     SDE: dθ = r dt, dr = −∇U dt − Cr dt + √(2C) dW: the recipe with H = U + ‖r‖²/2, D = diag(0, C),
@@ -89,9 +84,6 @@ class OBABO(Moving):
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "OBABO splitting, accept step optional"
     source = "Bussi & Parrinello 2007; Garriga-Alonso & Fortuin 2021, section 3"
-    accepts = frozenset({FULL, NOISE, BATCH, MODE})
-    gradient_age = None
-    momentum = KEPT
     advance = advance
 
     step_size = Real(
@@ -124,32 +116,10 @@ class OBABO(Moving):
         doc="The Metropolis test, with which the target is exactly invariant. It takes the energy of all data, with minibatches too.",
     )
 
-    @classmethod
-    def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
-        """On a steep target, too, ten updates take the time in which the momentum is forgotten.
-
-        A chain that falls from afar keeps its energy otherwise, and with it every further trajectory is rejected.
-        """
-        out = super().first_values(first, gradient)
-        if out:
-            friction = max(out.get("friction", cls.param.friction.default), float(f"{0.1 / out['step_size']:.1g}"))
-            out["friction"] = min(friction, cls.param.friction.bounds[1])
-        return out
-
     @property
     def gradients_per_step(self) -> int:
         return self.n_leapfrog + 1
 
-    @property
-    def full_gradients_per_step(self) -> int:
-        """The energy of the accept step, whose cost is that of a gradient of all data."""
-        return 1
-
-    @property
-    def time_per_step(self) -> float:
-        return self.step_size * self.n_leapfrog
-
-    bias_order = None
     steps_to_test = 100
 
     parts = {
