@@ -14,10 +14,10 @@ from PIL import Image
 from sgmcmc_lab.app.live_page import document, lesson_page, live_page
 from sgmcmc_lab.lessons import read
 from sgmcmc_lab.lessons.library import load_all
-from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers import Experiment, RunSpec
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
-from sgmcmc_lab.samplers.parameters import SpecError, declared
+from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.own import keep
 from sgmcmc_lab.samplers.targets.own import read as read_table
 from tests.browser import until
@@ -419,7 +419,7 @@ def test_the_formulas_of_a_step_fit_a_telephone(opened, monkeypatch, most):
     monkeypatch.setattr(document, "MOST_LETTERS", most)
     style = (document.ASSETS / "live" / "page.css").read_text(encoding="utf-8")
     formulas = {
-        key: document._equations(sampler, GRADIENTS["full"], {name: one.default for name, one in declared(sampler)})
+        key: document._equations(sampler, GRADIENTS["full"], RunSpec.of("gaussian", key))
         for key, sampler in SAMPLERS.items()
     }
     lanes = "".join(
