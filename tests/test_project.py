@@ -94,6 +94,7 @@ def test_what_mypy_reads_is_marked_as_typed():
     assert {f"sgmcmc_lab.{name}" for name in marked} == set(checked)
 
 
+@pytest.mark.slow
 def test_scripts_of_live_pages_have_their_types(tmp_path):
     """By JSDoc; the planted fault is a wrong type in one of them."""
     compiler = shutil.which("tsc")
@@ -109,6 +110,7 @@ def test_scripts_of_live_pages_have_their_types(tmp_path):
     assert "'string' is not assignable to type 'number'" in found.stdout
 
 
+@pytest.mark.slow
 def test_import_contracts(named):
     run(tool("lint-imports"), "--config", ROOT / "pyproject.toml", cwd=named)
 
@@ -163,6 +165,7 @@ FORBIDDEN = {
 }
 
 
+@pytest.mark.slow
 def test_no_file_names_one_machine(tracked):
     found = []
     for path in tracked:

@@ -13,6 +13,7 @@ import panel as pn
 from bokeh.document import Document
 from bokeh.protocol.exceptions import ValidationError
 from bokeh.protocol.message import Message
+from bokeh.server.connection import ServerConnection
 from bokeh.server.session import ServerSession
 from bokeh.util.token import check_token_signature, get_token_payload
 from panel.io.server import WSHandler
@@ -64,7 +65,7 @@ class _Errors:
     def note(self, error: BaseException) -> None:
         """Charge the page for an error, and log it if its place is new."""
         self.count += 1
-        socket = self._socket and self._socket()
+        socket = None if self._socket is None else self._socket()
         if socket is not None:
             socket.charge(FAILURE_COSTS)
         frames = traceback.extract_tb(error.__traceback__)
@@ -102,6 +103,7 @@ class GuardedSocket(WSHandler):
     ``write_lock``; on the ``stream`` of Tornado's ``ws_connection``; and on the receiver's ``consume``.
     """
 
+    connection: ServerConnection | None  # type: ignore[assignment]  # Bokeh declares its first value, None, alone
     _credit = BURST
     _last = 0.0
     _pulled = False
@@ -143,6 +145,7 @@ class GuardedSocket(WSHandler):
 
     def _take_session(self) -> None:
         """Make this the session's only connection. An earlier one was lost, or belongs to somebody else."""
+        assert self.connection is not None
         self._owner = True
         session = self.connection.session
         self._errors = _errors_of(session.document)
@@ -204,8 +207,8 @@ class GuardedSocket(WSHandler):
             return None
 
     async def _take(self, message: Message[Any], cost: float) -> None:
-        session = self._session()
-        if session is None:
+        session, connection = self._session(), self.connection
+        if session is None or connection is None:
             return  # sent before the page's session ended
         if not self._owner:
             self._take_session()
@@ -213,15 +216,15 @@ class GuardedSocket(WSHandler):
         too_long, self._too_long = self._too_long, False
         try:
             if too_long:
-                reply = self.connection.error(message, TOO_LONG)
+                reply = connection.error(message, TOO_LONG)
             elif message.msgtype == "PATCH-DOC":
                 reply, events = await self._patch(message)
                 cost += events
             elif message.msgtype == "PULL-DOC-REQ" and not self._pulled:
                 self._pulled = True
-                reply = await ServerSession.pull(message, self.connection)
+                reply = await ServerSession.pull(message, connection)
             else:
-                reply = self.connection.error(message, REFUSED)
+                reply = connection.error(message, REFUSED)
         except Exception as error:
             # Bokeh's own handler would send the error's text, and log the whole message.
             self._errors.note(error)
@@ -237,12 +240,14 @@ class GuardedSocket(WSHandler):
 
         Each page sends sizes and colours of its figures. They are not applied, but answered as if they were.
         """
-        session = self.connection.session
+        connection = self.connection
+        assert connection is not None
+        session = connection.session
         if session.destroyed:
             return None, 0
         events = passed_on(session.document, message.content, {buffer.id for buffer in message.buffers})
         if not events:
-            return self.connection.ok(message), 0
+            return connection.ok(message), 0
         # A page acknowledges every second frame. This changes no model, and need not wait for other changes.
         if (answer := answered(session.document, events)) is not None:
             if (take := listener_of(session.document)) is not None:
@@ -250,7 +255,7 @@ class GuardedSocket(WSHandler):
             return None, 1
         message.content = {"events": events}
         message.apply_to_document = on_this_thread(message.apply_to_document)
-        return await ServerSession.patch(message, self.connection), len(events)
+        return await ServerSession.patch(message, connection), len(events)
 
     def charge(self, cost: float) -> None:
         """Delay the page's next message by this cost."""

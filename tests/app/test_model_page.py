@@ -407,6 +407,7 @@ class Stage:
         return [chain for record in self.runner.lanes.records for chain in record.run.chains]
 
 
+@pytest.mark.slow
 def test_nothing_is_computed_for_figures_that_are_being_replaced(monkeypatch):
     """Captions of old figures on new runs fail. Planted fault: the old figures count as good meanwhile."""
     monkeypatch.setattr(loop, "SLOW_SECONDS", 0.0)
@@ -464,6 +465,7 @@ def test_two_frames_that_are_answered_at_once_are_no_rate():
     assert loop.recent_rate([(now - 1.0, 1), (now, 21)]) == pytest.approx(20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [BARS, BLOCKS])
 def test_the_loop_makes_the_draws_of_the_experiment(query):
     """Live, in slices, with two chains: the scores are those of the experiment without a page."""
@@ -491,6 +493,7 @@ def test_the_loop_makes_the_draws_of_the_experiment(query):
     assert all(np.isfinite(column).all() for call in sent for columns in call.args[1].values() for column in columns)
 
 
+@pytest.mark.slow
 def test_the_method_that_is_furthest_behind_makes_the_next_step():
     async def behind(axis, count, enough):
         stage = Stage(f"{CORPUS}&axis={axis}&lane=collapsed_gibbs(batch_size:50)&lane=lda_scir(batch_size:5)")
@@ -504,6 +507,7 @@ def test_the_method_that_is_furthest_behind_makes_the_next_step():
         assert abs(getattr(one, count) - getattr(other, count)) <= slack
 
 
+@pytest.mark.slow
 def test_the_curves_file_holds_every_score_of_every_seed():
     async def live():
         stage = Stage(f"{BLOCKS}&n_chains=2&seed=7")
@@ -534,6 +538,7 @@ def saved(stage, action):
     return name, content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "changed"),
     [(BARS, [(1, "step_size", 0.1), (0, "batch_size", 7)]), (BLOCKS, [(1, "step_size", 0.05), (1, "step_size", 0.2)])],
@@ -607,6 +612,7 @@ def test_more_changes_than_a_file_may_hold_are_told():
     assert kind == "error" and "1001" in sentence and str(MAX_CHANGES) in sentence
 
 
+@pytest.mark.slow
 def test_what_a_refused_experiment_gives_way_to_is_what_runs():
     """Fails where the page goes back to values that were changed before the experiment that could not be opened."""
 
@@ -642,6 +648,7 @@ def test_a_picture_that_was_made_is_sent_though_something_else_was_asked_for_mea
     assert asyncio.run(live()).bus.send_frame.await_count == 1
 
 
+@pytest.mark.slow
 def test_a_changed_parameter_goes_on_and_is_marked():
     async def change():
         stage = Stage(f"{BARS}&play=0")
@@ -661,6 +668,7 @@ def test_a_changed_parameter_goes_on_and_is_marked():
     assert stage.runner.lanes.records[1].marks[0].steps == 1
 
 
+@pytest.mark.slow
 def test_a_structural_change_starts_again():
     for change in (
         lambda state: state.set_sampler(0, "minibatch_gibbs"),
@@ -872,6 +880,7 @@ class Gate:
         monkeypatch.setattr(running, "load", load)
 
 
+@pytest.mark.slow
 def test_loading_leaves_the_event_loop_free_and_can_be_cancelled(monkeypatch):
     async def load():
         stage = await _begun(BARS)
@@ -924,6 +933,7 @@ def test_a_first_experiment_that_is_cancelled_or_gives_way_leaves_a_way_on(monke
     asyncio.run(load())
 
 
+@pytest.mark.slow
 def test_a_page_goes_from_a_density_to_a_model_and_back(monkeypatch):
     """With figures of its own for each, and with the density's runs where the model is given up."""
 
@@ -963,6 +973,7 @@ def test_a_page_goes_from_a_density_to_a_model_and_back(monkeypatch):
     asyncio.run(there_and_back())
 
 
+@pytest.mark.slow
 def test_another_wish_while_loading_is_the_one_that_counts(monkeypatch):
     async def load():
         stage = await _begun(BARS)
@@ -981,6 +992,7 @@ def test_another_wish_while_loading_is_the_one_that_counts(monkeypatch):
     asyncio.run(load())
 
 
+@pytest.mark.slow
 def test_a_bad_file_gives_its_sentence_and_what_ran_before_goes_on():
     async def bring(content):
         stage = await _begun(BARS)
@@ -1129,6 +1141,7 @@ def test_a_file_that_nobody_waits_for_any_more_is_not_read_on():
     assert (progress.what, progress.share) == ("Reading", pytest.approx(1 - TOLD_EVERY / n, abs=0.03))
 
 
+@pytest.mark.slow
 def test_the_page_sees_how_far_a_file_is_read():
     """The reader stops in the middle until the page has been told."""
     halfway = threading.Event()
@@ -1153,6 +1166,7 @@ def test_the_page_sees_how_far_a_file_is_read():
     assert stage.state.own_data.name == "pets.csv"
 
 
+@pytest.mark.slow
 def test_an_experiment_that_is_given_up_leaves_the_figures_and_the_widgets_as_they_were(monkeypatch):
     async def load():
         stage = await _begun(BARS)
@@ -1226,6 +1240,7 @@ def test_the_data_of_a_session_end_with_it_and_no_other_session_sees_them():
     assert kept() is not None
 
 
+@pytest.mark.slow
 def test_a_method_that_blows_up_says_so_and_the_others_go_on():
     async def blow():
         stage = await _begun(BARS)

@@ -30,6 +30,7 @@ def test_the_workbench_shows_what_was_kept(preset):
     assert sights.problems({preset: sights.see(sights.workbench()[preset])}, KEPT) == []
 
 
+@pytest.mark.slow
 def test_what_was_kept_is_of_all_pages_and_of_enough_that_agree():
     lacking, gone = set(sights.names()) - set(KEPT), set(KEPT) - set(sights.names())
     assert not lacking, f"python -m tests.sights --new measures these pages: {sorted(lacking)}"

@@ -347,6 +347,7 @@ STATES = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(STATES)
 def test_the_link_holds_the_whole_state(state):
     query = link.to_query(state)
@@ -437,6 +438,7 @@ def test_a_bad_link_says_what_it_did(query, parts):
     assert state.shown_views()
 
 
+@pytest.mark.slow
 @given(
     st.text(max_size=80),
     st.sampled_from(["target", "lane", "views", "axis", "coordinate", "speed", "theme", "play", "hide", "seed"]),
@@ -673,6 +675,7 @@ def test_a_file_for_each_lane():
             np.testing.assert_allclose(sum(table[f"omega_{j + 1}"] for j in range(10)), 1.0, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_netcdf_of_one_lane(tmp_path):
     experiment = replace(TWO_LANES, lanes=TWO_LANES.lanes[:1])
     name, content = export.draws(experiment, ".nc")
@@ -737,6 +740,7 @@ def test_a_typed_energy_has_no_minibatches():
     assert [lane.sampler for lane in state.experiment.lanes] == [lane.sampler for lane in before]
 
 
+@pytest.mark.slow
 def test_another_value_of_a_target_leaves_a_step_that_was_chosen():
     """Only where the target becomes steeper, as with more data, is it made to fit; one that nobody chose goes along."""
     state = AppState(experiment=Experiment.from_dict({"target": "lasso", "lanes": [{"sampler": "sgld"}]}))

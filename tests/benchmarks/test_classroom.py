@@ -222,6 +222,7 @@ def clicked(page, monkeypatch, lost):
     return asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_click_takes_until_a_frame_marks_it(monkeypatch):
     """Fails where a step size is set that is there already, or, as in the planted fault, the next frame is taken for
     the effect."""

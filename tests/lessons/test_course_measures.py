@@ -59,6 +59,7 @@ def test_the_cost_counts_the_data():
     )
 
 
+@pytest.mark.slow
 def test_the_scan_has_its_known_time():
     """Fails where τ of minibatch Gibbs is not 1 + 2s²N/m for three batches (false alarms: 1e-3 in all). Planted fault:
     the τ of half the batch."""

@@ -145,6 +145,7 @@ def outcomes(lesson):
     return {1: run_step(lesson.steps[0])}
 
 
+@pytest.mark.slow
 def test_a_lesson_is_one_file(lesson, outcomes):
     """With its text, its claim, folded answers, and nothing that is fetched; solutions are the teacher's."""
     made = handout(lesson, outcomes)
@@ -202,6 +203,7 @@ def test_every_sweep_of_the_course_has_an_axis_to_be_drawn_against():
     assert {"sampler.step_size", "gradient.batch_size"} <= set(found)
 
 
+@pytest.mark.slow
 def test_the_command_of_the_readme_writes_a_lesson(tmp_path, monkeypatch, capsys):
     (command,) = re.findall(r"^\.venv/bin/python -m sgmcmc_lab.lessons (.* --html .*)$", README, re.MULTILINE)
     monkeypatch.chdir(tmp_path)

@@ -414,6 +414,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.integers(0, len(WHOLE)), st.integers(0, 40), st.lists(PIECES, max_size=6))
 def test_no_text_raises_anything_else(tmp_path_factory, at, cut, pieces):
@@ -862,6 +863,7 @@ def lengths(spec):
     return [run.n_steps for run in spec.runs()]
 
 
+@pytest.mark.slow
 def test_a_step_may_be_on_a_model_of_data(tmp_path, coins):
     first, second = read(lesson_file(tmp_path, COINS)).steps
     assert first.spec == Experiment.from_dict(

@@ -408,6 +408,7 @@ below = 0
 """
 
 
+@pytest.mark.slow
 def test_a_check_is_measured_on_a_changed_run_beside_the_unchanged_one(folder, capsys, tmp_path):
     """Planted faults: the change is not made; the other lane is looked at; fewer steps in place of more."""
     out = tmp_path / "out.json"
@@ -518,6 +519,7 @@ def test_the_results_are_those_of_all_lessons_at_full_length(arguments, says, ca
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_cluster_by_its_address(folder, tmp_path):
     """Fails where --cluster gives other numbers than this machine."""
     distributed = pytest.importorskip("distributed")
@@ -591,6 +593,7 @@ lane1.sampler.accept = [true, false]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [MORE, WORDS])
 def test_every_kind_of_figure(tmp_path, settings):
     """Fails where a figure of the registry is not drawn, or a lesson may name one that there is not."""

@@ -150,6 +150,7 @@ def soon_known(place):
     return spec.of_model or TARGETS[spec.target.key].exact_law
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place", [place for place in EXERCISES if soon_known(place)], ids=lambda place: "-".join(map(str, place))
 )

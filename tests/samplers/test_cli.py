@@ -433,6 +433,7 @@ def test_a_pipe_or_a_device_is_refused_at_once(tmp_path, capsys):
             read_path(Path(named))
 
 
+@pytest.mark.slow
 def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
     process = started("run", tmp_path / "missing.json", "--out", tmp_path / "out.nc")
     out, errors = process.communicate(timeout=60)

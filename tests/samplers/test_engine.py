@@ -504,6 +504,7 @@ def test_hmc_rejects_a_proposal_that_overflows():
     assert np.isfinite(trace.draws).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t", TARGETS)
 def test_every_target_refuses_a_wild_step_or_survives_it(t):
     """Fails where the largest step size leads to NaN in the statistics instead of a divergence with a message."""
@@ -590,6 +591,7 @@ def test_statistics_do_not_grow_with_the_run():
     assert run.kept.size == 0
 
 
+@pytest.mark.slow
 def test_advance_releases_the_lock_and_runs_do_not_disturb_each_other():
     """Fails where two runs in threads share state, or where a long ``advance`` stops all other Python threads.
 

@@ -188,6 +188,7 @@ FREE = [
 ENERGIES = [(1e300, 0.0), (-1e300, 0.0), (1.0, 1e300), (1.0, -1e300), (1e-300, 0.0), (1e300, -1e300), (1e150, 0.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("s", "base"), FREE)
 def test_energies_of_any_size(s, base):
     """Energies of ±10³⁰⁰, and slopes as steep: draws are finite or a divergence is said, and the plain step raises

@@ -179,6 +179,7 @@ def test_median_of_an_empty_category():
 # --- Corollary 3.2 -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_corollary_of_the_minibatch_variance():
     """Fails where Var θ_M after six minibatches is not the corollary's, 57.88 with and 54.33 without replacement, or
     not the simulated 57.87 and 54.23 of PAPERS (false alarms: 1e-2 in all six comparisons). Planted fault: the other

@@ -64,6 +64,7 @@ def test_both_modes_have_their_weight_as_the_step_goes_to_0():
     assert errors[0][1] > 5 * errors[1][1]
 
 
+@pytest.mark.slow
 def test_what_the_batch_says_of_its_noise_takes_the_heat_back():
     """The temperature of SGGMC is 1 within 1 % where B̂ of the batch is subtracted, and .1 above without. Its SE, from
     64 chains of 20,000 steps, is .001."""

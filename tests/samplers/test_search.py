@@ -54,11 +54,13 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.slow
 def test_the_best_constant_curl_of_the_correlated_gaussian():
     """The closed form of Lelièvre, Nier & Pavliotis (2013): tr(Σ⁻¹)/d, and the least |q|, within 2 %."""
     assert best_curl()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_faulty_search_does_not_find_the_best_curl(fault, monkeypatch):
     """Planted faults of the test above."""
@@ -66,6 +68,7 @@ def test_a_faulty_search_does_not_find_the_best_curl(fault, monkeypatch):
     assert not best_curl()
 
 
+@pytest.mark.slow
 def test_constant_matrices_do_at_least_as_well_as_the_best_curl():
     """With D free too the gap per gradient is at least that of the best Q. Planted fault: D = 1 and Q = 0."""
     target = TARGETS["correlated_gaussian"]()
@@ -124,6 +127,7 @@ def chains(recipe, steps=400_000):
     return search.measured_time(spec)
 
 
+@pytest.mark.slow
 def test_the_search_beats_every_preset_on_the_double_well():
     """By τ from chains, with a false-alarm rate of 10⁻³. The prediction is of the process, so the steps may add 5 %.
 

@@ -110,6 +110,7 @@ def survives(s, t, g):
     assert Experiment.from_query("?" + quote(whole.to_query(), safe="=&%"), DEFAULT) == (whole, [])
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(experiments())
 def test_any_values_survive_json_and_links(whole):
@@ -364,6 +365,7 @@ DATA = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(DATA)
 def test_arbitrary_data_raises_only_spec_error(data):

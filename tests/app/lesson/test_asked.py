@@ -36,6 +36,7 @@ def opened(link):
     return state, read_query(state, link)
 
 
+@pytest.mark.slow
 def test_a_link_asks_for_its_file_and_goes_on_with_it():
     link, experiment = sent()
     state, messages = opened(link)
@@ -56,6 +57,7 @@ def test_a_link_asks_for_its_file_and_goes_on_with_it():
     assert state.experiment.target.values()["row"] == FORMULAS["row"]
 
 
+@pytest.mark.slow
 def test_another_table_is_chosen_and_the_link_is_forgotten():
     state, _ = opened(sent()[0])
     state.set_target_param("table", "counts")
@@ -63,6 +65,7 @@ def test_another_table_is_chosen_and_the_link_is_forgotten():
     assert state.experiment.target.values()["table"].startswith("own_")
 
 
+@pytest.mark.slow
 def test_fault_a_link_that_forgets_what_it_asked_for():
     """Its file is then anybody's, and begins with a line."""
     link, experiment = sent()

@@ -23,6 +23,7 @@ def points(picture):
     return [point for source in picture.sources[2::3] for point in zip(source.data["x"], source.data["y"], strict=True)]
 
 
+@pytest.mark.slow
 def test_a_row_of_the_table_is_a_point_of_the_figure(rows):
     """Fails where the two have sources of their own, so that no selection is shared, or where a new point is missing
     in one of them."""

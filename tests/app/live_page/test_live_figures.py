@@ -95,6 +95,7 @@ def test_a_difference_that_forgets_a_colour_is_seen():
     assert wrong
 
 
+@pytest.mark.slow
 def test_figures_that_are_built_otherwise_are_told():
     """A plane's figure and a line's have no difference in values alone."""
     found = [Drawn.of("state", scenes(target, "sgld")[2][2]) for target in ("quartic", "gaussian")]
@@ -180,6 +181,7 @@ def test_a_palette_in_the_dark_is_the_dark_themes(name):
     assert palette_in(Category20_20, in_dark()) == list(Category20_20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["mises_posterior", "fisher", "quartic"])
 def test_a_recorded_ground_is_dark_in_the_dark(target):
     """The image under the chains. Fails where a recording keeps the light theme's palette."""

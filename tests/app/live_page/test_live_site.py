@@ -183,6 +183,7 @@ def test_a_claim_that_is_measured_in_the_lab_says_what_is_expected():
     assert "expected below 0.02" in said and "expected the exact value" in said
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SpecError, match="it cannot be made"):

@@ -67,6 +67,7 @@ def apart(experiment, steps, views):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "sampler", "gradient", "keys"), CASES)
 def test_recorded_steps_are_those_of_the_run(target, sampler, gradient, keys):
     """A planted fault: those of another seed are seen to be others, in each view and in words."""

@@ -276,6 +276,7 @@ def labels(panel):
     }
 
 
+@pytest.mark.slow
 def test_a_step_shows_its_own_controls_and_the_person_frees_the_rest(mine):
     state = AppState()
     own, all_ = Controls(state, print, of_lesson=True), Controls(state, print)
@@ -656,6 +657,7 @@ above = 0.1
 """
 
 
+@pytest.mark.slow
 def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
     """With its slope in the end; nobody waits any more after a cancel, and what had been measured is not kept."""
     (folder / "03-swept.md").write_text(HEAD + SWEPT, encoding="utf-8")
@@ -899,6 +901,7 @@ def counted(lesson):
     return [(one.title, one.question is not None, sum(c.live for c in one.claims)) for one in lesson.steps]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_an_outline_says_what_the_lesson_does(fault, monkeypatch):
     """Fails where the list counts other claims than the lesson has. Fault: all claims are live."""
@@ -934,6 +937,7 @@ def listed(catalogue):
     return [lesson["title"] for lesson in menu.lessons], "".join(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "seen"),
     [

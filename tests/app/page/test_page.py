@@ -43,6 +43,7 @@ def styles_elsewhere(document):
     return {one.url for one in document.models if isinstance(one, ImportedStyleSheet) and "//" in one.url}
 
 
+@pytest.mark.slow
 def test_no_style_is_of_another_host(monkeypatch):
     """Even if no HTML was written. Planted fault: the path of the styles is not set."""
     assert styles_elsewhere(page_for(PAGES[-1])) == set()
@@ -50,6 +51,7 @@ def test_no_style_is_of_another_host(monkeypatch):
     assert f"{CDN_DIST}css/loading.css" in {url.partition("?")[0] for url in styles_elsewhere(page_for(PAGES[-1]))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", PAGES)
 def test_a_page_has_few_models_and_no_figure(query):
     """Fails where a page begins with parts that are not visible yet, or with figures: each model costs the server a

@@ -107,6 +107,7 @@ def test_pages_that_are_over_leave_no_document_and_no_model(monkeypatch):
     assert left[0] < first < second
 
 
+@pytest.mark.slow
 def test_an_edit_makes_one_sampler_and_asks_each_view_once(monkeypatch):
     """Fails where a change of one parameter makes samplers again that are there, or asks views again whether they fit.
 
@@ -135,6 +136,7 @@ def test_an_edit_makes_one_sampler_and_asks_each_view_once(monkeypatch):
     assert views > 5
 
 
+@pytest.mark.slow
 def test_the_slider_of_the_speed_stands_at_its_value_when_its_stops_change():
     """A model has no seconds at the slow end: the browser's number of the same speed is another one."""
 

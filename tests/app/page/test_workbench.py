@@ -112,6 +112,7 @@ def test_the_curl_of_a_typed_drift_is_put_into_the_grid():
     assert now["diffusion_entries"] == ("0", "0", "2") and now["step_size"] == before["step_size"]
 
 
+@pytest.mark.slow
 def test_a_posterior_of_many_has_the_entries_of_one_coordinate():
     """Fails where a state of 21 numbers has 441 boxes, or views are offered that have no picture of it."""
     state, made, boxes = bench("logistic_large")
@@ -141,6 +142,7 @@ def test_too_many_coordinates_are_refused_by_name():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "recipe"), [("poisson_regression", {}), ("tied_means", {}), ("skew_normal", {})])
 def test_every_view_of_a_recipe_on_a_compiled_energy(target, recipe):
     """Fails where a view that fits raises, or gives data that are not sound; where the drift is not −∇U for D = 1."""
@@ -302,6 +304,7 @@ def improving(monkeypatch, target="double_well", kind="varying", most=15):
     return state, made, own, heard
 
 
+@pytest.mark.slow
 def test_improve_types_better_recipes_into_the_fields(monkeypatch):
     """Fails where the boxes, the experiment and the step are not those of the best recipe, or no τ is said.
 
@@ -331,6 +334,7 @@ def test_improve_types_better_recipes_into_the_fields(monkeypatch):
     assert {name for name in after if after[name] != before[name]} <= {"step_size", "scheme"}
 
 
+@pytest.mark.slow
 def test_a_search_that_is_stopped_keeps_the_best_recipe(monkeypatch):
     """And one whose recipe was edited keeps the edit. Planted fault: a search that goes on, which checks by chains."""
     state, _, own, heard = improving(monkeypatch)

@@ -99,6 +99,7 @@ def spy(page, monkeypatch):
     page.room.bar.show, page.room.bar.keep = show, keep
 
 
+@pytest.mark.slow
 def test_a_page_is_one_student_whatever_it_sends(a_class):
     """Fails where one page fills the room, or answers for many."""
 

@@ -231,6 +231,7 @@ def test_links_and_rooms_die_after_a_day():
     in_a_room(do)
 
 
+@pytest.mark.slow
 def test_everything_is_bounded():
     async def do(rooms, code, secret):
         for link in ("target=quartic()", "https://elsewhere.example", "?" + "x" * MAX_LINK):

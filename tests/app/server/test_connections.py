@@ -143,6 +143,7 @@ def asked(kind, *requests, wait=5.0):
 HALF = [b"GET / HTTP/1.1\r\n" + HOST, b"", b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 10\r\n\r\nx"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Bounded, HTTPServer])
 def test_half_a_request_is_not_waited_for(kind, monkeypatch):
     """Headers, nothing, and half a body. Fault: Tornado's own server, which waits for an hour."""

@@ -527,6 +527,7 @@ def test_no_value_of_a_property_that_may_be_written_is_an_error(server, query):
     assert not server.crashes(start), server.log[start:]
 
 
+@pytest.mark.slow
 def test_what_a_widget_has_may_be_written():
     """Fails where a right value is refused, or one of another kind is not."""
     document = Document()
@@ -584,6 +585,7 @@ def test_a_browser_reads_no_picture_of_the_server(server, tmp_path):
 # Messages
 
 
+@pytest.mark.slow
 def test_only_the_messages_of_a_page_are_taken(server):
     async def attack():
         client = await Client.open(server, await token(server, PAUSED))
@@ -630,6 +632,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_no_message_closes_the_connection_and_nothing_else(server):
     async def attack():
         key = await token(server, PAUSED)
@@ -716,6 +719,7 @@ def test_what_was_on_its_way_when_a_session_ended_is_no_error(kind, caplog):
     assert not socket.send_message.called
 
 
+@pytest.mark.slow
 def test_a_flood_of_messages_waits_its_turn(server):
     """While one client's 3,000 messages wait, another's is answered: it does not come after them."""
 
@@ -752,6 +756,7 @@ def test_a_flood_of_messages_waits_its_turn(server):
 # Sessions
 
 
+@pytest.mark.slow
 def test_a_session_has_one_connection(server):
     async def attack():
         key = await token(server, PAUSED)
@@ -768,6 +773,7 @@ def test_a_session_has_one_connection(server):
     assert code == 1008 and answer[0] == "OK"
 
 
+@pytest.mark.slow
 def test_a_token_is_the_servers_own(server):
     """Made up, unsigned, signed with another key, changed or too old: closed with a sentence. A reload then works."""
     key = b"another key that is long enough to be one"
@@ -798,6 +804,7 @@ def test_a_token_is_the_servers_own(server):
     assert not server.crashes(start)
 
 
+@pytest.mark.slow
 def test_a_link_names_no_session(server):
     async def attack():
         key = await token(server, PAUSED)
@@ -811,6 +818,7 @@ def test_a_link_names_no_session(server):
         assert answer.code == 403 and b"cannot name a session" in answer.body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["theme", "target", "lesson", "play"])
 def test_a_link_of_other_bytes_opens_a_page(server, name):
     """Panel itself reads the theme of a link, as UTF-8."""
@@ -829,6 +837,7 @@ def test_the_servers_address_leads_to_what_a_link_says(server):
 # Whom the server answers
 
 
+@pytest.mark.slow
 def test_only_its_own_names_are_answered(server):
     """A name that leads here but was not allowed, as after DNS rebinding, is refused by every handler."""
     port = server.port
@@ -1007,6 +1016,7 @@ def test_other_sites_cannot_make_the_server_work(server):
     assert "Zen of Python" not in server.log[start:]
 
 
+@pytest.mark.slow
 def test_every_answer_has_the_headers(server):
     async def ask():
         return {

@@ -96,6 +96,7 @@ def test_processes_end_with_the_one_that_began_them(number):
     assert code == (0 if number in (signal.SIGTERM, signal.SIGINT) else -number)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a server has one process there")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_processes_that_live_on_are_seen(number):
@@ -126,6 +127,7 @@ def test_a_process_that_failed_is_begun_again_and_ends_with_the_others():
         assert len(seen) == 3 and all_gone(seen, port)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
 @pytest.mark.parametrize("hangs", [True, False])
 def test_a_process_that_cannot_end_in_order_is_ended(hangs):
@@ -191,6 +193,7 @@ with ProcessPoolExecutor(2, get_context("spawn"), *begin) as pool:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("watched", [True, False])

@@ -5,6 +5,7 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from sgmcmc_lab.app.server.light_page import LightPage, models
 from tests.browser import LIGHT_PAGE
@@ -16,6 +17,7 @@ CHANGE = '{"events":[{"kind":"ModelChanged","attr":"data","new":{"type":"bytes",
 EDGES = b"source,target\na,b\nb,c\nc,a\nc,d\nd,e\n"
 
 
+@pytest.mark.slow
 def test_a_light_page_gets_frame_after_frame(server):
     """Fails where the server does not understand the answers of the bench's pages: it would wait after three frames."""
 
@@ -61,6 +63,7 @@ def test_arrays_of_figures_are_no_frames():
     assert sum(isinstance(one, bytes) and one[:1] == b"\0" for one in messages) == 4
 
 
+@pytest.mark.slow
 def test_a_file_that_a_light_page_brings_arrives(server):
     """Fails where it is not in a form that the guard takes: a hostile run would attack nothing.
 

@@ -241,6 +241,7 @@ def test_a_damaged_cache_is_compiled_again_by_the_warm_up(damage, started):
     assert started() == (values, [], files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["folder", "file", "pipe", "link"])
 def test_a_lock_that_is_no_file_does_not_end_the_warm_up(place, tmp_path, started):
     """Anything in its place is removed; if nothing can be locked, the server compiles by itself."""

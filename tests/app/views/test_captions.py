@@ -1387,6 +1387,7 @@ def test_every_view_has_its_recomputation():
     assert set(RECOMPUTED) <= set(VIEWS), set(RECOMPUTED) - set(VIEWS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", RECOMPUTED)
 def test_what_a_view_prints_is_what_the_draws_say(key):
     RECOMPUTED[key](key)

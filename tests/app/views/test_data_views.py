@@ -51,6 +51,7 @@ def test_the_band_of_exact_draws_is_the_exact_band(target, monkeypatch):
     assert min(np.abs(low - 0.05).min(), np.abs(high - 0.95).min()) > 0.05
 
 
+@pytest.mark.slow
 def test_the_last_column_of_a_curve_has_the_first_beside_it():
     """Planted fault: the next coordinate of θ, of which there are more than columns."""
     made = records("curve_network", ["exact"], target_params={"hidden": 4, "items": 10, "noise_sd": 0.5})
@@ -58,6 +59,7 @@ def test_the_last_column_of_a_curve_has_the_first_beside_it():
     assert VIEWS["state"](scene_of(made, coordinate=len(LOOKED_AT) - 1))._coordinates == (len(LOOKED_AT) - 1, 0)
 
 
+@pytest.mark.slow
 def test_every_view_of_a_law_whose_columns_are_no_coordinates():
     """Each that fits gives sound data; the band goes through the quantiles of the curve where it is followed."""
     params = {"hidden": 2, "items": 10, "noise_sd": 0.5}

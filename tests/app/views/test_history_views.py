@@ -61,6 +61,7 @@ def test_what_has_no_ranks_says_why():
         assert why in next(iter(view.captions(frames(made)).values()))
 
 
+@pytest.mark.slow
 def test_the_discrepancy_is_offered_where_it_is_defined():
     for target, sampler, there in (("quartic", "sgld", True), ("logistic_tumours", "sgld", True), ("gamma", "cir", False), ("sparse_dirichlet", "scir", False), ("fisher", "gmc", False)):  # fmt: skip
         assert (VIEWS["ksd"] in fitting(records(target, [sampler]))) == there, target

@@ -33,6 +33,7 @@ def preset(key):
     return TypedPosterior.completed(Experiment.of("posterior", {"sgld": {}}).target.values(), {"table": key})
 
 
+@pytest.mark.slow
 def test_they_are_of_typed_posteriors_alone():
     made = records("posterior", ["sgld"], 1, LINE)
     assert set(KEYS) <= set(fitting(experiment_of(made)))
@@ -76,6 +77,7 @@ def test_a_band_of_the_posterior_holds_nine_tenths_of_new_data(monkeypatch):
     assert abs(share_inside(monkeypatch, scale=0.8) - 0.9) > 0.03
 
 
+@pytest.mark.slow
 def test_p_of_the_largest_shows_outliers_that_a_normal_line_does_not_make():
     view, _, now = predictive(
         "posterior_predictive", of({**LINE, "row": "student_t_lpdf(y, 2, a + b*x, s)"}, ["exact"])

@@ -268,6 +268,7 @@ def test_a_drift_that_is_nowhere_a_number_has_no_curve_and_no_dots():
     assert [len(column) for column in data["dots 0"]] == [0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "mean"), [("theta_r", 0.0), ("theta_r_xi", 1.7)])
 def test_the_law_of_the_other_coordinates_is_normal(layout, mean):
     """e^{−H}/Z of a line's θ, r and ξ: of weight one, with the law's own marginal; r is N(0, 1), and ξ is N(A, 1)."""

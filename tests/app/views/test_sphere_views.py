@@ -299,6 +299,7 @@ def test_the_picture_of_gsgnht_has_no_thermostat_among_its_velocities():
 # The torus map
 
 
+@pytest.mark.slow
 def test_the_sides_have_the_exact_marginals():
     page = Page(Torus, "mises_posterior", "exact", n_chains=50)
     data = page.compute(4000)
@@ -399,6 +400,7 @@ def settle(page, frames=400, steps=25):
     return page.view.means
 
 
+@pytest.mark.slow
 def test_ignored_noise_heats_sggmc_and_not_gsgnht():
     # The paper's toy with V = 400: 1 + Vε/2C = 1.8.
     params = {"step_size": 0.01, "friction": 2.5}
@@ -417,6 +419,7 @@ def test_ignored_noise_heats_sggmc_and_not_gsgnht():
     assert "expected 1.80" in said and "C 2.5" in said and "set to 0" not in said
 
 
+@pytest.mark.slow
 def test_the_degrees_of_freedom_are_the_manifold_s():
     # On two circles m = 2, on S² too: without noise ‖v‖²/m is 1 there. Planted fault: by d it would be 1/2, and 2/3.
     for target, step in (("mises_posterior", 0.005), ("fisher", 0.05)):

@@ -73,6 +73,7 @@ def test_what_views_compute(name, dark):
     check_scene(name, dark, DENSITY_VIEWS.values())
 
 
+@pytest.mark.slow
 def test_a_diverged_lane_stays_finite():
     made = records("quartic", [("sgld", {"step_size": 0.5}), ("hmc", {})])
     views = [cls(scene_of(made)) for cls in fitting(made)]
@@ -502,6 +503,7 @@ def distance(measured, low, expected):
     return np.max(np.abs(measured - expected)[moved] / error[moved])
 
 
+@pytest.mark.slow
 def test_measured_moments_are_those_of_corollary_3_2():
     h, batch_size = 0.5, 10
     made = records(
@@ -529,6 +531,7 @@ def test_measured_moments_are_those_of_corollary_3_2():
     assert "line: theory" in view.captions(frames(made))[view._caption.id]
 
 
+@pytest.mark.slow
 def test_the_measured_mgf_is_that_of_theorem_3_1():
     """The worst of 39 points beyond 4.5 standard errors happens to a right program once in 4,000 seeds."""
     h, batch_size = 0.5, 10
@@ -585,6 +588,7 @@ def test_without_replacement_the_variance_is_smaller():
     assert variance == pytest.approx(moments.scir_variance(800.1, 1.0, 0.1, steps, var_a_hat))
 
 
+@pytest.mark.slow
 def test_with_control_variates_the_line_is_of_the_noise_that_they_leave():
     gradients = [{"key": "minibatch_cv", "params": {"batch_size": 10}}]
     made = records("sparse_dirichlet", [("scir", {"step_size": 0.5})], gradients=gradients)
@@ -674,6 +678,7 @@ def test_a_lane_that_diverges_in_the_ensemble_is_left_out():
     assert "SGLD diverged, not shown" in view.captions(frames(made))[view._caption.id]
 
 
+@pytest.mark.slow
 def test_the_ensemble_ends_and_starts_again_with_other_parameters():
     made = records("gaussian", ["sgld"])
     view, _ = filled(made, 0, chains=CHAINS)

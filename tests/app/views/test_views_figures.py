@@ -104,6 +104,7 @@ PICTURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PICTURES)
 def test_an_image_is_where_its_axes_say(name):
     """From end to end: what is seen at a place is what was computed for it."""
@@ -137,6 +138,7 @@ SMOOTH = {"bought", "ks", "ksd", "kl", "temperature"}
 """Views of means and distances, whose long lines turn seldom: they have less of an outline, and are to be seen."""
 
 
+@pytest.mark.slow
 def test_long_paths_are_fine_lines():
     """A browser without a graphics processor draws them in a fifth of the time. At widths of 1.2 and 1.6 it failed."""
     widths = {}

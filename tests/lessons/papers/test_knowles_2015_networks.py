@@ -78,6 +78,7 @@ def test_gibbs_finds_the_blocks():
     assert group_agreement(shuffled, 8, 1, sweeps=600)[0] < 0.1
 
 
+@pytest.mark.slow
 def test_gibbs_beside_the_groups_of_les_miserables():
     """Newman & Girvan's partition is not the model's truth: Louvain's agree with it by 0.53 to 0.78.
 

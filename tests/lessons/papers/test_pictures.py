@@ -77,6 +77,7 @@ def faults(figure):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", papers.OF)
 def test_pictures_are_legible(key):
     """Faults: a name too long for its picture; a legend that is moved onto the panel; an axis without a name."""
@@ -130,6 +131,7 @@ def test_every_number_is_in_its_place():
         assert line.get_xdata()[0] == pytest.approx(1.0) and line.get_xdata()[-1] == 12
 
 
+@pytest.mark.slow
 def test_the_command_writes_its_pictures(tmp_path, capsys, monkeypatch):
     """The arguments after the folder are the measuring command's, and so are its refusals."""
     wanted = []

@@ -71,6 +71,7 @@ def test_the_sizes_of_quantiles_are_those_of_arviz(n):
     assert np.isnan(effective.of_quantiles(history, 0)).all()
 
 
+@pytest.mark.slow
 def test_the_growth_is_that_of_arviz():
     """Planted fault: the sizes of all draws in the place of those of the first ones."""
     x = chains()
@@ -86,6 +87,7 @@ def test_the_growth_is_that_of_arviz():
         assert sizes[4] < 0.7 * sizes[9]
 
 
+@pytest.mark.slow
 def test_pareto_is_that_of_loo():
     """k̂ of each row and elpd, of a typed posterior's export. Planted fault: the weights' inverse."""
     trace = run(RunSpec.of("posterior", "hmc", n_chains=4, n_steps=500, burn_in=100, seed=2))

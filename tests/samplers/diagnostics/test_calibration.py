@@ -97,6 +97,7 @@ def test_a_step_that_is_too_large_shows():
     assert found[3e-3].counts(0)[[0, -1]].max() < 20
 
 
+@pytest.mark.slow
 def test_some_steps_at_a_time_give_the_same_ranks():
     target = TypedPosterior(**LINE)
     whole, parts = (Replicas(target, sgld(5e-4), thin=3, seed=5) for _ in range(2))
@@ -119,6 +120,7 @@ def test_what_has_no_calibration_says_why():
             wrong()
 
 
+@pytest.mark.slow
 def test_the_command(capsys):
     assert main(["two_means", "--runs", "80", "--rows", "4"]) == 0
     said = capsys.readouterr().out

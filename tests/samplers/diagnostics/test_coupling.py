@@ -151,6 +151,7 @@ def test_short_chains_have_no_bias(key, step_size):
     assert found[Plain].max() > 10
 
 
+@pytest.mark.slow
 def test_batches_choose_k_and_m_by_a_first_one():
     spec = RunSpec.of("correlated_gaussian", "mala", sampler_params={"step_size": 0.2})
     found = couple(spec, 120, seed=2)

@@ -437,6 +437,7 @@ def test_corollary_3_2(replacement, number):
     assert abs(variance[-1] - other) > 1.5 * Z * variance_error[-1]
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_thousands_is_one_run():
     """Fails where its chains run one by one: the calls are then as many times more."""
     runs = [partial(moments.ensemble, RunSpec.of("sparse_dirichlet", "scir", n_chains=n), 60) for n in (1, 4000)]

@@ -375,6 +375,7 @@ def test_divergences_are_those_of_the_merged_counts(name):
         close(divergence.kl_2d(found, target), estimate(counts, masses), fault=fault if name == "long" else None)
 
 
+@pytest.mark.slow
 def test_the_bias_of_independent_draws_at_all_ends():
     rng = np.random.default_rng(1)
     for scale in (1e-14, 1e-9, 1e-3, 1.0):
@@ -444,6 +445,7 @@ def arviz(draws):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 5, 6, 7, 9, 10, 13, 50, 333, 1023, 1024])
 def test_the_summary_is_arvizs(n):
     """To 1e-9, of one chain to eight. Planted faults: draws without ranks, and a later half that is one draw off."""

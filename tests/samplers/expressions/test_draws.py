@@ -120,6 +120,7 @@ BOUNDS = {
 """Far above the median, far below, on both sides of it, and narrow."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "low", "high"), [(key, *ends) for key in WITH_INVERSE for ends in BOUNDS[key]])
 def test_a_distribution_between_bounds_keeps_its_digits(key, low, high):
     """Shares below points within the bounds, and back, against mpmath at 300 digits: at 30 standard deviations a tail

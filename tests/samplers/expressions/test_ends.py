@@ -40,6 +40,7 @@ def by_subtraction(self, theta):
 VALUE = bounded.Bounded.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "title", ["0 < p < 1", "2 < a < 5", "-0.1 < a < 0.3", "complement", "power of a complement", "beta_lpdf", "log_mix"]
 )

@@ -561,6 +561,7 @@ def test_derivatives_share_what_they_have_in_common():
     assert len(nested) == 19 + 20
 
 
+@pytest.mark.slow
 def test_fault_without_the_bound_a_derivative_grows():
     e = read("*".join(f"sin(theta + {i})" for i in range(23)))
     with work_limit(10**9):
@@ -645,6 +646,7 @@ def test_a_hundred_thousand_texts_only_ever_raise_spec_errors_and_soon():
     assert most < MOST_CALLS
 
 
+@pytest.mark.slow
 def test_texts_of_the_grammar_read_back_and_run():
     checked = 0
     for text in inputs(4_000, SEED + 1):
@@ -747,6 +749,7 @@ def test_what_could_not_be_read_again(text):
     assert differences(text) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(texts)
 def test_whatever_is_accepted_is_written_as_a_text_that_is_accepted_and_the_same(text):

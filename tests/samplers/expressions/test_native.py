@@ -126,6 +126,7 @@ def grown(leaf):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(grown(st.sampled_from(["x", "y", "1.7", "0.3", "12"])))
 def test_native_code_is_the_machine_to_the_bit(text):
@@ -385,6 +386,7 @@ def test_memory_is_level_while_formulas_are_edited(monkeypatch):
     assert left(20) > 40_000
 
 
+@pytest.mark.slow
 def test_of_a_session_s_edits_the_newest_is_compiled(codes, monkeypatch):
     """Fails where edits that were typed over are compiled, a run that was closed in the middle of its compilation
     leaves its code, or the thread lives on. Planted fault: nobody says that an edit is over."""

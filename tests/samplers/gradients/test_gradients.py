@@ -17,6 +17,7 @@ def test_every_estimator_declares_what_its_tests_need():
     assert [line for cls in GRADIENTS.values() for line in missing(cls)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", GRADIENTS)
 def test_an_estimator_is_its_words_and_its_textbook(key):
     check_gradient(key)
@@ -358,6 +359,7 @@ def test_noise_that_is_estimated_and_subtracted_leaves_the_law(sampler):
     assert heat > 0.05 + 4 * error
 
 
+@pytest.mark.slow
 def test_where_more_is_to_be_subtracted_than_injected_no_noise_explodes():
     """Batches of ten in steps so long that one in five is clipped: no coordinate gets more than its share.
 

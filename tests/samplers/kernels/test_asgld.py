@@ -74,6 +74,7 @@ def one_memory(rng, state, model, source, params, out, n, info):
     _asgld(rng, state, model, source, swapped, out, n, info)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gradient", "variance"), [("full", 0.0), ("gaussian", 2.0)])
 def test_msgld_has_the_law_of_its_lyapunov_equation(gradient, variance):
     """Fails where Var θ at ε = .3, a = 1, β₁ = .9 is not the linear chain's own: 1.124, and 1.564 with noise of the
@@ -93,6 +94,7 @@ def test_msgld_has_the_law_of_its_lyapunov_equation(gradient, variance):
         assert failures([mean_verdict("Var θ", broken, lagged_law(eps, a, decay))])
 
 
+@pytest.mark.slow
 def test_asgld_without_memory_has_the_law_of_its_drift():
     """Fails where on N(0, 1), with β₁ = β₂ = 0 and λ = .01, the variance is not that of exp(−θ²/2 − √(θ² + λ)), .482 by
     quadrature, at the limit of ε = .01 and .005 (standard error .004; false alarms: 1e-4). Planted fault: MSGLD's law,
@@ -116,6 +118,7 @@ def test_asgld_without_memory_has_the_law_of_its_drift():
     assert failures([z_verdict("Var θ", limit, 1.0, error, freedom=N_CHAINS - 1)])
 
 
+@pytest.mark.slow
 def test_asgld_with_a_long_memory_finds_its_own_temperature():
     """Fails where at ε = .1, β₁ = .5 and β₂ = .999 the variance is not the fixed point of s² = Var θ at the weight a/s
     (.610, standard error .001, and .001 for the spread of v; false alarms: 1e-4). Planted faults: the law without a

@@ -133,6 +133,7 @@ def test_the_law_of_a_sampler_and_of_its_slips(s, t, params, steps, slips, tmp_p
         assert failures(triple_verdicts(spec, faulty(sampler, kernel), steps)), wrong
 
 
+@pytest.mark.slow
 def test_the_archive_is_thinned_when_it_is_full():
     """Fails where the compiled archive is not the textbook's, before and after it is full, of two chains."""
     spec = RunSpec.of("correlated_gaussian", "demcz", "full", n_chains=2, n_steps=1300, seed=9)

@@ -38,6 +38,7 @@ def largest_ratio(target, slopes, lipschitz):
     return largest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("t", "values"), BOUNDED)
 def test_lipschitz_constants(t, values):
     """Fails where a partial derivative, of all data or of one data point, changes faster than its constant says.
@@ -103,6 +104,7 @@ def verdicts(spec, kernel=None, steps=60):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t", DATA)
 @pytest.mark.parametrize(("s", "g", "n"), CASES)
 def test_minibatches_leave_the_law_exact(s, g, n, t):
@@ -212,6 +214,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("s", "g", "kernel"), FAULTS)
 def test_faults_are_seen(s, g, kernel):
     assert failures(verdicts(spec_of(s, g), kernel))

@@ -285,6 +285,7 @@ def test_data_that_an_entry_looks_at_are_counted():
     assert looking.data_seen == 3 * 10 * (5 + n) + 3 * 10 * 5
 
 
+@pytest.mark.slow
 def test_what_is_known_of_a_recipe_goes_with_its_target():
     """Fails where a kept answer holds a target whose page is gone, with the data of somebody. Planted fault: one that
     holds it."""
@@ -299,6 +300,7 @@ def test_what_is_known_of_a_recipe_goes_with_its_target():
     assert kept() is None
 
 
+@pytest.mark.slow
 def test_presets_in_many_dimensions():
     """Every preset that is offered there is right, and has the entries of one coordinate alone."""
     for key, cls in PRESETS.items():

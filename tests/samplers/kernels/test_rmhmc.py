@@ -92,6 +92,7 @@ def order_of(fault=None):
     return slopes.mean(), slopes.std(ddof=1) / sqrt(10)
 
 
+@pytest.mark.slow
 def test_energy_is_kept_to_second_order():
     """Fails where the error in H of a trajectory from ε = .05 to .2 does not rise as ε², to .15 and four standard
     errors (measured 2.005 ± .002). Faults: whole kicks, of first order (1.008 ± .004); a force without ∂G⁻¹, or without

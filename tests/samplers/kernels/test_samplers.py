@@ -343,8 +343,13 @@ FAULTS = {
 # --- draw for draw: the named sampler is the one that ran ------------------------------------------------
 
 
+COMPARED = dict.fromkeys(x[:2] for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None)
+FIRST_TARGETS = dict(reversed(COMPARED))
+"""One target for each sampler, for the quick tests."""
+
+
 @pytest.mark.parametrize(
-    ("s", "t"), dict.fromkeys(x[:2] for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None)
+    ("s", "t"), [pytest.param(s, t, marks=[] if FIRST_TARGETS[s] == t else pytest.mark.slow) for s, t in COMPARED]
 )
 def test_each_kernel_is_its_textbook_formula(s, t):
     """With every estimator that fits both."""
@@ -513,6 +518,7 @@ def test_psgld_without_gamma_has_the_law_of_its_metric(noise, variance):
         assert abs(other[0] - expected) > margin
 
 
+@pytest.mark.slow
 def test_each_thermostat_takes_up_the_noise_of_its_own_coordinate():
     """Minibatches whose noise is not the same along both coefficients: ξ_i − C is V_iε/2, V_i the variance of ∂_iŨ in
     the posterior, to a twentieth, and Var θ is the posterior's to a quarter, where SGHMC has half more. No nearer, for
@@ -639,6 +645,7 @@ def test_invariance_catches_planted_faults(s, kernel):
         assert catches(spec, kernel, steps), t
 
 
+@pytest.mark.slow
 def test_the_gates_keep_to_their_rate():
     """Fails where a gate's false-alarm rate is not the stated one: 4000 tests of right values at a rate of 0.02 each,
     of dependent chains, must raise an alarm 80 ± 36 times (4 standard errors); an error halved must raise far more.

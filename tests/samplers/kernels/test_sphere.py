@@ -256,6 +256,7 @@ def test_temperature_with_noise_that_nobody_knows():
     assert not mean_verdict("fault", temperature, 1.0, n_tests=4, allowance=0.01).ok
 
 
+@pytest.mark.slow
 def test_a_thermostat_of_the_embedding_samples_a_target_twice_as_hot():
     """Fails where gSGNHT that counts the dimensions of the plane on the circle has another temperature than 2, or
     another E cos than that of e^{−U/2}, .363; and where the plain one has not 1 and .447. (False alarms: 1e-4 in each.)

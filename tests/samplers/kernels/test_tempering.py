@@ -238,6 +238,7 @@ def four_modes(correction, gradient="full", **params):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient", ["full", "gaussian_corrected"])
 def test_the_weights_of_four_modes_are_right_with_the_correction(gradient):
     """Within .02, with energies of noise 2 and a noisy gradient, too. Standard errors are below a quarter of that."""
@@ -246,6 +247,7 @@ def test_the_weights_of_four_modes_are_right_with_the_correction(gradient):
     assert np.abs(found - WEIGHTS).max() < WITHIN, found
 
 
+@pytest.mark.slow
 def test_without_the_correction_they_are_wrong():
     """By more than .05, towards the weights of the hotter rungs, which are nearly equal."""
     found, errors = weights(Run(four_modes(False)))
@@ -254,6 +256,7 @@ def test_without_the_correction_they_are_wrong():
     assert (found[1:] > WEIGHTS[1:] + 0.015).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "wrong"), [(NONE, False), (SIGN, True), (HEAT, True)])
 def test_faults_of_langevin_rungs_are_caught(fault, wrong):
     """Two rungs that swap by exact energies: a wrong sign, and rungs of one temperature, make other weights."""

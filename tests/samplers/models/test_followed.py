@@ -77,6 +77,7 @@ def test_a_number_that_is_not_finite_is_not_counted():
     assert kept.statistics.n_steps == 1 or kept.statistics.mean(0) == 2.5
 
 
+@pytest.mark.slow
 def test_tau_and_r_hat_are_those_of_the_draws():
     """A chain of known memory, ρ = .8 and τ = 9, and one whose two chains are apart."""
     rng, n = np.random.default_rng(5), 2**15
@@ -122,6 +123,7 @@ def test_statistics_go_on_through_a_change_and_stop_with_a_chain():
     assert run.rows == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [key for target in MODELS for key in samplers_of(target)])
 def test_every_method_is_followed_within_its_ranges(key):
     target = METHODS[key].model

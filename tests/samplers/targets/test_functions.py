@@ -99,6 +99,7 @@ def test_a_run_on_it_is_the_textbooks(made, g):
     check_formula("sgld", "made", g, {"step_size": 1e-3}, {"batch_size": 4} if g != "full" else {})
 
 
+@pytest.mark.slow
 def test_a_sampler_finds_it(made):
     trace = run(
         RunSpec.of(
@@ -126,6 +127,7 @@ def test_a_cell_that_runs_again_makes_it_anew(made):
     assert again().data().size == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [

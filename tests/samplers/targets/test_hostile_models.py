@@ -72,6 +72,7 @@ def test_presets_take_less_than_a_quarter_of_the_bound(key, monkeypatch):
     assert read({**PRESETS[key]._asdict(), "table": key}) == ""
 
 
+@pytest.mark.slow
 def test_fault_a_model_without_a_bound_of_its_own(monkeypatch):
     """Without it each operation has its own, and ten derivatives take ten."""
     from contextlib import nullcontext

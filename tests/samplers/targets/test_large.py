@@ -172,6 +172,7 @@ def test_data_that_are_too_many_are_refused_in_a_sentence():
     assert any("looks at 10,000,000 numbers a chain; allowed are 10 chains" in one for one in messages)
 
 
+@pytest.mark.slow
 def test_sgld_cv_finds_the_law_that_plain_minibatches_do_not():
     """N = 10⁴, batches of 20, one chain of 16 for each: KS of the control variates is near that of the truth, of plain
     minibatches ten times as far."""

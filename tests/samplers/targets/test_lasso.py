@@ -33,6 +33,7 @@ def gibbs(target, n_chains, n_steps, scale_of=lambda inverse: 1 / inverse, seed=
     return theta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", SETTINGS)
 def test_the_exact_answers_are_those_of_the_gibbs_sampler(params):
     """50 statistics within 4.3 standard errors (false alarms: 1e-3). Planted fault: the paper's D = diag(τ_j)."""

@@ -86,6 +86,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BAD)
 def test_what_is_wrong_is_a_sentence_with_line_and_column(kind):
     content, parts = BAD[kind]
@@ -112,6 +113,7 @@ def test_columns_that_no_law_tells_apart_are_refused(standardise):
     assert TableLinear(table=keep(TableLinear.read({"mine.csv": csv(rows)})).key, standardise=standardise).dim == 4
 
 
+@pytest.mark.slow
 def test_a_table_is_there_while_somebody_holds_it_and_so_is_what_was_made_of_it():
     table = keep(TableLinear.read({"mine.csv": GOOD}))
     assert keep(TableLinear.read({"other name.csv": csv(ROWS, delimiter=";")})) is table
@@ -198,6 +200,7 @@ def energy_at(target, theta):
     return out[0]
 
 
+@pytest.mark.slow
 def test_the_mode_is_where_the_slope_is_nothing():
     for target in (
         TableLinear(),

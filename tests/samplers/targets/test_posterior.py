@@ -355,6 +355,7 @@ def test_of_many_rows_a_mode_is_found_in_a_bounded_number_of_looks(monkeypatch):
     assert work < 2.2 * boxed.MAX_CLIMB_WORK and off < 1e-3
 
 
+@pytest.mark.slow
 def test_fault_climbs_without_a_bound(monkeypatch):
     allowed = 2.2 * boxed.MAX_CLIMB_WORK
     monkeypatch.setattr(boxed, "MAX_CLIMB_WORK", 10**12)
@@ -467,6 +468,7 @@ def test_a_long_run_begins_where_the_density_is():
     assert abs(on_an_interval().columns[1].variance - 0.2) < 0.01
 
 
+@pytest.mark.slow
 def test_fault_a_long_run_that_stands_where_no_density_is_ends(monkeypatch):
     monkeypatch.setattr(long_run, "_HALVINGS", 0)
     monkeypatch.setattr(long_run, "MAX_WARM_UP", 10**8)

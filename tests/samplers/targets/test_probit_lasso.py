@@ -32,6 +32,7 @@ def gibbs(target, n_chains, n_steps, scale_of=lambda inverse: 1 / inverse, laten
     return theta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", SETTINGS)
 def test_the_answers_are_those_of_the_gibbs_sampler(params):
     """20 statistics within 4.1 standard errors (false alarms: 1e-3). Planted faults: the paper's D = diag(τ_j), and

@@ -103,6 +103,7 @@ def test_compiled_functions_are_declared_in_the_targets_own_file():
         check_functions(cls)
 
 
+@pytest.mark.slow
 @all_cases
 def test_packed_parameters_are_contiguous_doubles(case: Case):
     check_packed(case)

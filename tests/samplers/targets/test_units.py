@@ -159,6 +159,7 @@ def test_other_models_are_the_same_in_other_units(model, scale, shift):
     assert abs(other.mean * scale - one.mean) < allowed * sd and abs(other.variance**0.5 * scale / sd - 1) < allowed
 
 
+@pytest.mark.slow
 def test_raw_years_of_counts_are_sampled():
     values, trace = drawn(counts(), "nuts", 1500)
     target = trace.target
@@ -166,6 +167,7 @@ def test_raw_years_of_counts_are_sampled():
         assert abs(values[k].mean() - column.mean) < 4 * errors(values)[k]
 
 
+@pytest.mark.slow
 def test_fault_in_the_coordinates_that_are_typed_a_sampler_stands(monkeypatch):
     """The check of every unit sees what moves in the units of the table, with the first step that is stable there."""
     x, y, params = line(1.0, 1e4, coordinates=TYPED)
@@ -290,6 +292,7 @@ def test_a_whitening_goes_there_and_back():
     assert np.allclose(theta[0, 0], whitening.centre + whitening.factor @ z[0, 0])
 
 
+@pytest.mark.slow
 def test_the_energy_that_samplers_see_is_that_of_theta():
     target = TypedPosterior(**line()[2])
     seen, z = target.sampled, np.random.default_rng(1).standard_normal((6, 3))
@@ -303,6 +306,7 @@ def test_the_energy_that_samplers_see_is_that_of_theta():
     assert np.allclose(seen.gradient_at(1e-4 * np.eye(3)) / 1e-4, np.eye(3), atol=0.01)
 
 
+@pytest.mark.slow
 def test_a_start_and_a_velocity_are_those_of_theta():
     params = line()[2]
     spec = RunSpec.of(
@@ -348,6 +352,7 @@ def test_links_of_before_have_the_coordinates_of_before():
     assert Experiment.from_dict(data).target.values()["coordinates"] == STANDARDISED
 
 
+@pytest.mark.slow
 def test_a_t_distribution_is_what_the_closed_form_says():
     """The closed form against scipy's t: its 97.5 % quantile is the column's."""
     x, y, params = line(1.0, 1e4)

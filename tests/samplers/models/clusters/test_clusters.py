@@ -125,6 +125,7 @@ def best_agreement(method, seed):
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [1, 30])
 @pytest.mark.parametrize("key", KEYS)
 def test_five_clusters_are_found(key, start):
@@ -184,6 +185,7 @@ def test_agreement_is_scikit_learns():
     assert purity(np.array([0, 0, 0, 1]), np.array([2, 2, 1, 0])) == 0.75
 
 
+@pytest.mark.slow
 def test_ellipses_are_of_the_expected_clusters():
     """The posterior means of μ and Σ against draws of them: 20,000 of each, 5 standard errors."""
     model, rng = six_points(), np.random.default_rng(2)

@@ -134,6 +134,7 @@ def elbo_z(model, a, b, sign=-1.0, n=4000):
     return np.abs(found.mean(axis=0) - exact) / (found.std(axis=0) / n**0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("a", "b"), [(0.6, 1.2), (5.0, 6.0)])
 def test_the_elbo_and_its_gradient_by_quadrature(a, b):
     """z < 4.5 of three; the faults: the printed sign, and another shape."""
@@ -256,6 +257,7 @@ def numbers_by_enumeration(y, alpha, slab, noise, most=25):
     return np.array([first, size]) / whole
 
 
+@pytest.mark.slow
 def test_one_column_has_its_enumerated_factors():
     """z < 5 of E K and E Σg²; the fault: a prior with half as many again."""
     jit.prepare(FactorsGibbs.compiled)

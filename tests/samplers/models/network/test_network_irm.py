@@ -101,10 +101,12 @@ def verdicts(fault="", sweeps=12_000):
     return [*out, z_verdict("P(edge)", mean, edge, error, n_tests=len(p) + 1, freedom=31)]
 
 
+@pytest.mark.slow
 def test_the_posterior_is_that_of_all_partitions():
     assert failures(verdicts()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["another prior", "held-out pair counted", "an edge left out", "α held"])
 def test_faults_of_the_posterior_are_caught(fault):
     assert failures(verdicts(fault))
@@ -175,6 +177,7 @@ def test_gewekes_joint_law():
     assert joint_law() < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["one η for all", "α counts nodes"])
 def test_faults_of_the_joint_law_are_caught(fault):
     assert joint_law(fault, replicates=1000) > 4
@@ -231,6 +234,7 @@ def picture_error(model, state, probabilities):
     return worst
 
 
+@pytest.mark.slow
 def test_a_snapshot_by_its_formulas():
     model = Network(graph="karate", n_communities=3)
     state, method = NetworkIRM().start(model, Generator(SFC64(4))), NetworkIRM()

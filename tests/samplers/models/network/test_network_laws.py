@@ -123,6 +123,7 @@ def test_gibbs_leaves_the_joint_law(tiny):
     assert joint_law(tiny, gibbs_step) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["r left out", "pairs counted twice", "held-out pair counted"])
 def test_gibbs_faults_are_caught(tiny, fault):
     assert joint_law(tiny, gibbs_step, fault, 600) < 1e-4
@@ -261,6 +262,7 @@ def tiny_elbo():
     return model, shape, rate, exact_elbo(shape, rate), exact_gradient(shape, rate)
 
 
+@pytest.mark.slow
 def test_gamma_elbo_gradient_is_unbiased(tiny_elbo):
     model, shape, rate, elbo, gradient = tiny_elbo
     verdicts = gradient_verdicts(*estimates(model, shape, rate, 40_000), elbo, gradient)

@@ -345,6 +345,7 @@ def test_topics_stay_on_their_spheres(known):
         np.testing.assert_allclose((chain.state.roots**2).sum(axis=1), 1, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_known_topics_are_found():
     """By SGGMC in 1500 steps: each known topic has one with a cosine of .95, and the score is within 1 of that of
     the known topics themselves. Fault: the start.

@@ -125,6 +125,7 @@ class BatchOnly(MinibatchGibbs):
         return super().advance(model, state, rng)
 
 
+@pytest.mark.slow
 def test_minibatch_gibbs_with_the_counts_of_the_batch_alone_is_caught(tiny):
     drawn = drawn_pairs(tiny, BatchOnly(batch_size=1), 20_000)
     assert failures(pair_verdicts("batch only", np.nan_to_num(drawn), exact_pairs(tiny)))
@@ -520,6 +521,7 @@ def distance_to_bars(model, state):
     return costs[optimize.linear_sum_assignment(costs)]
 
 
+@pytest.mark.slow
 def test_collapsed_gibbs_finds_the_bars():
     model = Topics(**BARS)
     run = make_run(model, CollapsedGibbs(batch_size=400), seed=1)
@@ -615,6 +617,7 @@ def test_the_order_of_the_papers_on_reuters_in_short():
     assert "SCIR" in text
 
 
+@pytest.mark.slow
 def test_a_grid_is_tried_and_its_best_is_reported():
     model = Topics(**BARS)
     (row,) = papers.compare(model, {("lda_sgrld", ""): [{"step_size": 1e-6}, {"step_size": 0.05}]}, 800, (1, 2))

@@ -87,6 +87,7 @@ def test_every_bag_of_words_survives_the_ldac_format(documents):
     assert bags(corpus) == [{f"w{w}": n for w, n in sorted(d.items())} for d in documents]
 
 
+@pytest.mark.slow
 def test_reuters_is_the_known_corpus():
     pytest.importorskip("lda")
     corpus = corpora.reuters()
