@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers.parameters import Count, SpecError
 
 
 class Swaps(Measure):
-    """The share of the proposed swaps of two neighbouring rungs that were made, between the first and the last snapshot."""
+    """The share of proposed swaps of two neighbouring rungs that were made, from the first snapshot to the last."""
 
     key = "swaps"
     title = "Swaps"
