@@ -56,6 +56,7 @@ class MirroredLangevin(Sampler):
     SDE: dy = −∇W dt + √2 dB. Euler–Maruyama: y ← y + ε(â − Aω) + N(0, 2ε), â_j = α + N̂_j by a minibatch.
     Invariant distribution of ω: Dir(α + N) as ε → 0. As the drift has the mean 0 in every stationary distribution with
     moments, E ω_j = a_j/A exactly for every ε, with minibatches too. The drift is bounded by A: no ε blows up.
+    The price of the flat tails: a share with a small a_j forgets in a time of about 4/a_j².
     Here θ = ω; a share below 1e−300 is kept at 1e−300, which matters for α < 0.01 alone.
     """
 
@@ -72,6 +73,7 @@ class MirroredLangevin(Sampler):
     supports = frozenset({SIMPLEX})
     accepts = frozenset({FULL, BATCH})
     process = "cir"
+    known_bias = "Large steps spread the shares too widely, and a share with a small aⱼ takes a time of about 4/aⱼ² to forget where it was."
     gradient_age = None
     advance = advance
 
