@@ -151,6 +151,12 @@ def swap(rng, run, c, counts, cold, hot, exponent):
             cold[:], hot[:] = hot.copy(), cold.copy()
 
 
+def softmax(y):
+    """e^{y_j}/Σ e^{y_l}, at least 1e-300."""
+    power = np.exp(y - y.max())
+    return np.maximum(power / power.sum(), 1e-300)
+
+
 def accept(rng, run, c, theta, before, log_ratio, energy, sure=False, turned=None):
     """Keep the proposal that θ of this chain is, with probability min(1, e^log_ratio), or go back to ``before``.
 

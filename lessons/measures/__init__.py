@@ -22,6 +22,7 @@ from sgmcmc_lab.lessons.measures.probability import Probability
 from sgmcmc_lab.lessons.measures.quantile import Quantile
 from sgmcmc_lab.lessons.measures.rhat import RHat
 from sgmcmc_lab.lessons.measures.scan import ScanCost, ScanTau
+from sgmcmc_lab.lessons.measures.swaps import Swaps
 from sgmcmc_lab.lessons.measures.temperature import Temperature
 from sgmcmc_lab.lessons.measures.trials import TrialGain, TrialTau
 from sgmcmc_lab.samplers.registry import Registry
@@ -47,6 +48,7 @@ MEASURES: Registry[type[Measure]] = Registry(
     Gap,
     RHat,
     Acceptance,
+    Swaps,
     Clipped,
     Diverged,
     Temperature,

@@ -22,6 +22,7 @@ from sgmcmc_lab.samplers.kernels.gsgnht_euler import GSGNHTEuler
 from sgmcmc_lab.samplers.kernels.hmc import HMC
 from sgmcmc_lab.samplers.kernels.mala import MALA
 from sgmcmc_lab.samplers.kernels.mclmc import MCLMC
+from sgmcmc_lab.samplers.kernels.mirrored_langevin import MirroredLangevin
 from sgmcmc_lab.samplers.kernels.msgnht import MSGNHT
 from sgmcmc_lab.samplers.kernels.normalised_sgld import NormalisedSGLD
 from sgmcmc_lab.samplers.kernels.nuts import NUTS
@@ -84,6 +85,7 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     OBABO,
     AMAGOLD,
     BADODAB,
+    MirroredLangevin,
     MCLMC,
     AdaptiveMetropolis,
     DEMCZ,

@@ -29,6 +29,7 @@ NAMED = {
     r"\bgradient noise\b": "gradient_noise",
     r"\bpicture of the fit\b": "fit",
     r"\bsquares\b": "pictures",
+    r"\bpicture of the rungs\b": "rungs",
 }
 """The name of a picture in a watch sentence, and the views of which it means one."""
 BY_EYE = "marginal state trace circle torus fit moments components phase"
@@ -38,7 +39,7 @@ SEEN = {
     "cost": "autocorrelation", "data_to_reach": "scores", "diverged": "state trace", "elbo": "elbo", "ensemble_mean": "moments", "ensemble_mgf": "mgf",
     "ensemble_variance": "moments", "expectation": "marginal circle torus", "gap": "spectrum curl", "heat": "spherical_globe", "joint_kl": "kl", "kl": "kl", "ks": "ks", "ksd": "ksd", "mean": f"{BY_EYE} cluster_points loadings spherical_globe",
     "power": BY_EYE, "predictive": "posterior_predictive", "probability": BY_EYE, "purity": "cluster_points", "quantile": BY_EYE, "rhat": "trace", "scan_cost": "autocorrelation", "scan_tau": "autocorrelation",
-    "score": "scores", "tau": "autocorrelation trace", "temperature": "temperature", "trial_gain": "batch", "trial_tau": "batch", "variance": BY_EYE,
+    "score": "scores", "swaps": "rungs", "tau": "autocorrelation trace", "temperature": "temperature", "trial_gain": "batch", "trial_tau": "batch", "variance": BY_EYE,
 }  # fmt: skip
 """The views of which one shows what a claim measures. The measure of a sweep has a picture of its own."""
 

@@ -42,6 +42,8 @@ NUMBERS = {
     ("gamma", 1, 1): [("power(order:2)", 1, "1.00"), ("power(order:2)", 2, "0.84")],
     ("gamma", 1, 2): [("power(order:2)", 1, "0.96")],
     ("thermostats", 3, 1): [("variance(column:2)", 1, "0.087")],
+    ("tempering", 2, 1): [("swaps", 1, "0.02")],
+    ("tempering", 3, 1): [("swaps", 2, "0.019"), ("swaps", 1, "0.54")],
     ("thermostats", 1, 1): [("temperature", 1, "1.50"), ("auxiliary(component:2;order:1)", 2, "1.50")],
     ("thermostats-figures", 1, 1): [("auxiliary(component:3;order:2)", 1, "4.5")],
     ("thermostats-figures", 1, 2): [("auxiliary(component:2;order:2)", 1, "2.0")],

@@ -55,6 +55,7 @@ STEP = {
     "sgrld": Cost(1),
     "scir": Cost(1),
     "cir": Cost(1),  # one look at the counts
+    "mirrored_langevin": Cost(1),  # one look at the counts
     "geometric_ou": Cost(1),
     "sggmc": Cost(1),
     "gsgnht": Cost(1),
@@ -114,7 +115,17 @@ TIME = {
     **dict.fromkeys(("sgld", "sghmc", "baoab", "msgnht", "psgld", "mala", "recipe", "sgrld", "scir", "cir"), EPS),
     **dict.fromkeys(("geometric_ou", "sggmc", "gsgnht", "sggmc_euler", "gsgnht_euler"), EPS),
     **dict.fromkeys(
-        ("geodesic_sgld", "normalised_sgld", "root_sgld", "resgld", "parallel_tempering", "badodab", "asgld"), EPS
+        (
+            "mirrored_langevin",
+            "geodesic_sgld",
+            "normalised_sgld",
+            "root_sgld",
+            "resgld",
+            "parallel_tempering",
+            "badodab",
+            "asgld",
+        ),
+        EPS,
     ),
     **dict.fromkeys(("hmc", "gmc", "chmc", "rmhmc", "obabo", "amagold"), LEAPFROG * EPS),
     "cyclical_sgld": EPS / 2,  # the mean of (ε/2)(1 + cos πk/M) but for its last half step
