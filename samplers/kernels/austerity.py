@@ -107,19 +107,19 @@ class Austerity(Sampler):
         doc="The standard deviation of a proposal. Small ones are accepted and lead nowhere; large ones are rejected.",
     )
     error = Real(
-        0.05,
+        0.01,
         bounds=(0.0, 0.5),
         tex=r"\varepsilon",
         label="Error of a test ε",
         doc="A test ends when its probability of error is below ε. With 0 each step takes all data and is exact.",
     )
     batch_size = Count(
-        10,
+        50,
         bounds=(2, 100_000),
         log=True,
         tex="m",
         label="Data m of a test",
-        doc="The data points that are added until the test decides. Of fewer than ten or so the test errs more often than ε.",
+        doc="The data points that are added until the test decides. With few of them it errs far more often than ε.",
     )
 
     def packed(self, target: Target) -> NDArray[np.float64]:
