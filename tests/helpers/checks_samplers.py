@@ -206,7 +206,9 @@ def variants(s, t, g):
         # Fewer than there are on any target, so that tests are made.
         params = {"batch_size": 4, "error": 0.1}
     if s == "tunamh":
-        yield {"control": True, "chi": 0.01}, {}
+        # Short enough for a minibatch.
+        params = {"step_size": 0.01}
+        yield {**params, "control": True}, {}
     if s == "nuts":
         params = {"step_size": min(0.1, first.moving) if first else 0.1, "max_depth": 4}
     yield params, {}
