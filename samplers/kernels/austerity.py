@@ -14,7 +14,7 @@ from sgmcmc_lab.samplers.parameters import Count, Real, Value
 from sgmcmc_lab.samplers.requirements import BATCH, ENERGIES, FULL
 from sgmcmc_lab.samplers.targets.base import Target
 
-# The packed parameters: s, how many data are added at a time, and the |t| at which each test but the last is decided.
+# The packed parameters: s, the number of data points that are added at a time, and the |t| at which each test but the last is decided.
 _SIZE, _LEVELS = 1, 2
 _LARGEST = 1e300
 """A |t| that no test reaches."""
@@ -34,7 +34,7 @@ def advance(rng, state, model, source, params, out, n, info):
                 before[c, i] = theta[c, i]
                 theta[c, i] += scale * rng.standard_normal()
         for c in range(n_chains):
-            # Accepted where the mean of U_i(θ') − U_i(θ) is below it, each datum in place of all.
+            # Accepted where the mean of U_i(θ') − U_i(θ) is below it, each data point in place of all.
             level = -log(rng.random())
             seen, tests, mean, scatter, decided = 0, 0, 0.0, 0.0, False
             while not decided:
@@ -146,7 +146,7 @@ class Austerity(Sampler):
         return 0.0
 
     bias_order = None
-    steps_to_test = 500
+    steps_to_test = 200
 
     parts = {
         "proposal": r"s\,\mathcal N(0, I)",

@@ -151,7 +151,7 @@ class TunaMH(Sampler):
         return 0.0
 
     bias_order = None
-    steps_to_test = 500
+    steps_to_test = 300
 
     parts = {
         "proposal": r"s\,\mathcal N(0, I)",

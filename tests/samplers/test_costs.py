@@ -284,7 +284,7 @@ def test_what_is_reported_is_what_is_computed(s, g):
         # Energies of all data count as their gradients.
         whole += energies
     if s in ("austerity", "tunamh"):
-        # Each datum at both ends of a proposal, or all energies there; the gradients are those of so many data.
+        # Each data point at both ends of a proposal, or all energies there.
         assert seen == single / 2 + energies / 2 * N > 0
         assert reported == pytest.approx(seen / N, abs=1)
     elif g.startswith("minibatch"):
