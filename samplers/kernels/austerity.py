@@ -14,7 +14,8 @@ from sgmcmc_lab.samplers.parameters import Count, Real, Value
 from sgmcmc_lab.samplers.requirements import BATCH, ENERGIES, FULL
 from sgmcmc_lab.samplers.targets.base import Target
 
-# The packed parameters: s, the number of data points that are added at a time, and the |t| at which each test but the last is decided.
+# The packed parameters: s, the number of data points that are added at a time, and the |t| at which each test but the
+# last is decided.
 _SIZE, _LEVELS = 1, 2
 _LARGEST = 1e300
 """A |t| that no test reaches."""
@@ -160,7 +161,8 @@ class Austerity(Sampler):
             with run.part("proposal", c):
                 theta[c] += [self.step_size * rng.standard_normal() for _ in theta[c]]
         for c in range(len(theta)):
-            u, found = rng.random(), []
+            u = rng.random()
+            found: list[float] = []
             while True:
                 end = min(len(found) + size, n_data)
                 for k in range(len(found), end):

@@ -133,7 +133,7 @@ class TunaMH(Sampler):
     def packed(self, target: Target) -> NDArray[np.float64]:
         mode = np.asarray(target.mode, dtype=float)
         slope = target.gradient_at(mode[None])[0]
-        highest = abs(slope) if self.control else highest_slopes(target)
+        highest = abs(slope) if self.control is True else highest_slopes(target)
         head = [self.step_size, self.chi, self.control]
         return np.concatenate([head, mode, highest, target.lipschitz_of_each, slope])
 
@@ -162,7 +162,7 @@ class TunaMH(Sampler):
         target, n_data = run.target, len(data)
         mode = target.mode
         slopes = target.slopes_at(mode)
-        highest = abs(slopes.mean(axis=0)) if self.control else abs(slopes).max(axis=0)
+        highest = abs(slopes.mean(axis=0)) if self.control is True else abs(slopes).max(axis=0)
         for c in range(len(theta)):
             before = theta[c].copy()
             with run.part("proposal", c):
@@ -177,7 +177,7 @@ class TunaMH(Sampler):
                     run.spend()
                     i = data[int(rng.random() * n_data)]
                     apart = target.textbook_energy(theta[c], i) - target.textbook_energy(before, i)
-                    if self.control:
+                    if self.control is True:
                         apart -= (slopes[i] - slopes.mean(axis=0)) @ move
                     up, down = rate + (bound + apart) / 2, rate + (bound - apart) / 2
                     if rng.random() * (rate + bound) < up:

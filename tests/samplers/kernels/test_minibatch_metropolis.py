@@ -164,7 +164,8 @@ SEEN = [("tunamh", {}), ("tunamh", {"control": True}), ("austerity", {"error": 0
 @pytest.mark.slow
 def test_data_of_a_step_as_n_grows():
     """Of N = 1,000 and 16,000. With χ = .1 TunaMH looks at a share of .60 and .57 of the data, and with control
-    variates at .044 and .0032: their number hardly grows. Austerity looks at .28 and .15. That they are counted once is in ``test_costs``."""
+    variates at .044 and .0032: their number hardly grows. Austerity looks at .28 and .15. That each counts once is in
+    ``test_costs``."""
     few, many = ([seen_by(s, items, **params) for s, params in SEEN] for items in (1000, 16_000))
     plain, control, tested = (b / a for a, b in zip(few, many, strict=True))
     assert 12 < plain < 20 and 0.8 < control < 1.5 and 2 < tested < 14, (few, many)
