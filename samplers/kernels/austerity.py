@@ -125,7 +125,7 @@ class Austerity(Sampler):
 
     def packed(self, target: Target) -> NDArray[np.float64]:
         n_data = len(target.data())
-        size = min(self.batch_size, n_data) if self.error > 0 else n_data
+        size = min(int(self.batch_size), n_data) if self.error > 0 else n_data
         seen = np.arange(size, n_data, size)
         return np.concatenate([[self.step_size, size], np.minimum(stats.t.isf(self.error, seen - 1), _LARGEST)])
 
