@@ -240,6 +240,7 @@ FAULTS = {
     # The sampler that minibatches bias in place of the exact one, and the reverse.
     ("exact-minibatch", 1): [((1, 2), (1, 2, 3, 4, 5, 6, 7))],
     ("exact-minibatch", 2): [((1, 2), (1, 2, 3, 4, 5, 6, 8, 9))],
+    ("exact-minibatch", 3): [((1, 2), (1, 2, 3, 4, 5, 6, 7, 8, 9))],
     ("sweep", 1): [((2, 3), (1, 2))],
     ("sweep", 2): [({"target": {"strength": 1.0, "shrinkage": 1.0}, "lane1": {"sampler": {"cost_ratio": 1000.0}}}, (1, 3, 4, 5)), ((2, 3), (2,))],
     ("sweep-figures", 1): [({"target": {"strength": 0.1, "shrinkage": 100.0}}, (1, 2, 3))],
