@@ -202,6 +202,7 @@ class Run:
         self.sampler, self.schedule = spec.make_sampler(), spec.make_schedule()
         self._touched_before, self._gradients_before, self._counted = 0.0, 0.0, 0
         self._gradients_per_step, self._data_per_gradient, self._priced_from = 0.0, 0.0, 0
+        self._counts_of_gradient = 1.0
         self._estimate_by(spec.make_gradient())
         n, dim = spec.n_chains, self.target.dim
         self.rng = Generator(SFC64(SeedSequence(spec.seed)))
@@ -265,6 +266,7 @@ class Run:
         self._data_per_gradient = per_gradient + self.sampler.data_beside(self.target) / max(
             self._gradients_per_step, 1
         )
+        self._counts_of_gradient = per_gradient if self.sampler.counts_data else 1
 
     @property
     def position(self) -> Array:
@@ -414,7 +416,9 @@ class Run:
     @property
     def _gradients_since(self) -> float:
         """Those since they were last priced; from the steps as a whole, so that chunks change nothing by rounding."""
-        return (self.steps - self._priced_from) * self.spec.n_chains * self._gradients_per_step + self._counted
+        return (
+            self.steps - self._priced_from
+        ) * self.spec.n_chains * self._gradients_per_step + self._counted / self._counts_of_gradient
 
     @property
     def data_seen(self) -> int:

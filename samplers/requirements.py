@@ -25,6 +25,8 @@ MEMORY = "memory"
 way back the memory would be another."""
 LIPSCHITZ = "lipschitz"
 """Lipschitz constants of the partial derivatives of the energy, valid for all θ, and of those of each data point."""
+ENERGIES = "energies"
+"""The energy, too, with each data point in place of all: ``batch`` writes it behind the gradient."""
 
 ADDED = frozenset({FULL, NOISE, KNOWN, REDRAWN})
 """Provided by every target on ℝᵈ."""

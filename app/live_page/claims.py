@@ -22,7 +22,7 @@ from sgmcmc_lab.samplers.trace import Trace
 
 MEASURED = (
     "mean", "variance", "power", "probability", "quantile", "ks", "chain_ks", "kl", "joint_kl", "tau", "cost", "rhat", "acceptance",
-    "clipped", "diverged", "temperature", "auxiliary", "expectation",
+    "data", "clipped", "diverged", "temperature", "auxiliary", "expectation",
 )  # fmt: skip
 """The measures that a live page computes, in ``measures.js``."""
 SEPARATE = ("ensemble_mean", "ensemble_variance", "ensemble_mgf", "scan_tau", "scan_cost")

@@ -207,6 +207,7 @@ export const MEASURES = {
     return alone(rhat)
   },
   acceptance: ({ run }) => alone(run.acceptance),
+  data: ({ run }) => alone(run.dataSeen / Math.max(run.steps, 1) / run.description.n_chains),
   clipped: ({ run }) => alone(run.clipped),
   temperature: ({ run }) => ofSnapshots(followedBy(run).temperature()),
   auxiliary: ({ run }, { component, order }) => ofSnapshots(followedBy(run).auxiliary(component, order)),

@@ -30,6 +30,7 @@ export class Run {
     this.gradientsBefore = 0
     this.counted = 0
     this.gradientsPerStep = 0
+    this.countsOfGradient = 1
     this.dataPerGradient = 0
     this.pricedFrom = 0
     /** The run's arrays in the memory, under the compiled loop's names.
@@ -164,9 +165,13 @@ export class Run {
     const full = (sampler.full_gradients_per_step * data) / gradient.data_per_gradient
     this.gradientsPerStep = sampler.gradients_per_step + full
     this.dataPerGradient = gradient.data_per_gradient + sampler.data_beside / Math.max(this.gradientsPerStep, 1)
+    this.countsOfGradient = sampler.counts_data ? gradient.data_per_gradient : 1
   }
 
-  _gradientsSince() { return (this.steps - this.pricedFrom) * this.description.n_chains * this.gradientsPerStep + this.counted }
+  _gradientsSince() {
+    const made = (this.steps - this.pricedFrom) * this.description.n_chains
+    return made * this.gradientsPerStep + this.counted / this.countsOfGradient
+  }
 
   /** Gradient evaluations so far, of all chains. */
   get gradients() { return Math.round(this.gradientsBefore + this._gradientsSince()) }

@@ -7,6 +7,7 @@ from sgmcmc_lab.lessons.measures.autocorrelation import Cost, Tau
 from sgmcmc_lab.lessons.measures.auxiliary import Auxiliary
 from sgmcmc_lab.lessons.measures.base import Measure
 from sgmcmc_lab.lessons.measures.clipped import Clipped
+from sgmcmc_lab.lessons.measures.data import DataOfAStep
 from sgmcmc_lab.lessons.measures.diverged import Diverged
 from sgmcmc_lab.lessons.measures.ensemble import EnsembleMean, EnsembleMGF, EnsembleVariance
 from sgmcmc_lab.lessons.measures.expectation import Expectation
@@ -49,6 +50,7 @@ MEASURES: Registry[type[Measure]] = Registry(
     RHat,
     Acceptance,
     Swaps,
+    DataOfAStep,
     Clipped,
     Diverged,
     Temperature,

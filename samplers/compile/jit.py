@@ -56,7 +56,8 @@ GRADIENT = types.void(lent_matrix, lent_matrix, lent_vector)
 """gradient(theta (chains, dim), out (chains, dim), target_params): writes ∂U/∂θ."""
 BATCH = types.void(lent_matrix, lent_integers, lent_matrix, lent_vector)
 """batch(theta (1, dim), data (S,), each (S, dim), target_params): writes ∂U/∂θ of each of these data by itself, as if
-it stood for all: their mean estimates the gradient."""
+it stood for all: their mean estimates the gradient. Where ``each`` is (S, dim + 1) its last column takes U, of targets
+that provide energies."""
 DRAW = types.void(rng_type, lent_matrix, lent_vector)
 """draw(rng, out (chains, dim), target_params): writes one exact i.i.d. draw for every chain."""
 OBSERVE = types.void(lent_cube, int64, lent_cube)
@@ -132,8 +133,8 @@ class Info(NamedTuple):
     """The gradient that the last step used, with its noise, (chains, dim)."""
     counts: Any
     """Running sums over chains and steps: [accepted proposals, clipped injected variances, ‖v‖², ξ, gradients,
-    turned trajectories]; ‖v‖² and ξ of samplers with a velocity, gradients of those whose steps differ in them, and the
-    trajectories that turned back at an implicit step without a solution. With a third array here the
+    turned trajectories]; ‖v‖² and ξ of samplers with a velocity, gradients, or data, of those whose steps differ in
+    them, and the trajectories that turned back at an implicit step without a solution. With a third array here the
     generic recipe took 50 ns a step longer."""
 
 

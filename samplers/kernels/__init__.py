@@ -3,6 +3,7 @@
 from sgmcmc_lab.samplers.kernels.adaptive_metropolis import AdaptiveMetropolis
 from sgmcmc_lab.samplers.kernels.amagold import AMAGOLD
 from sgmcmc_lab.samplers.kernels.asgld import ASGLD
+from sgmcmc_lab.samplers.kernels.austerity import Austerity
 from sgmcmc_lab.samplers.kernels.badodab import BADODAB
 from sgmcmc_lab.samplers.kernels.baoab import BAOAB
 from sgmcmc_lab.samplers.kernels.barker import Barker
@@ -43,6 +44,7 @@ from sgmcmc_lab.samplers.kernels.sgld import SGLD
 from sgmcmc_lab.samplers.kernels.sgrld import SGRLD
 from sgmcmc_lab.samplers.kernels.slice import Slice
 from sgmcmc_lab.samplers.kernels.svgd import SVGD
+from sgmcmc_lab.samplers.kernels.tunamh import TunaMH
 from sgmcmc_lab.samplers.kernels.zigzag import ZigZag
 from sgmcmc_lab.samplers.registry import Registry
 
@@ -91,5 +93,7 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     DEMCZ,
     Slice,
     EllipticalSlice,
+    Austerity,
+    TunaMH,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -79,6 +79,8 @@ class Sampler(param.Parameterized):
     other distributions beside θ, which start at θ."""
     interacting: ClassVar[bool] = False
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
+    counts_data: ClassVar[bool] = False
+    """Whether its kernel counts data in place of gradients: a step looks at some of them, and their number differs."""
     first_chains: ClassVar[int] = 1
     """A run whose number of chains is not given has at least so many."""
     known_bias: ClassVar[str] = ""

@@ -272,6 +272,7 @@ def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
         "gradients_per_step": sampler.gradients_per_step,
         "full_gradients_per_step": sampler.full_gradients_per_step,
         "data_beside": sampler.data_beside(target),
+        "counts_data": sampler.counts_data,
         "refusal": sampler.refusal(target.sampled),
         "step_size": getattr(sampler, "step_size", None),
         "divergence": _when_it_diverges(sampler, target),

@@ -294,6 +294,9 @@ class Target(param.ParameterizedABC):
     textbook_slope: ClassVar[Any]
     """``textbook_slope(theta (dim,), datum)``: ∂U/∂θ where one data point stands for all, in plain Python; only of a
     target with a ``batch``."""
+    textbook_energy: ClassVar[Any]
+    """``textbook_energy(theta (dim,), datum)``: U where one data point stands for all, up to a constant, in plain
+    Python; only of a target that provides energies."""
 
     def __init_subclass__(cls, **kw: Any) -> None:
         super().__init_subclass__(**kw)

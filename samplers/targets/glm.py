@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.requirements import DATA, ENERGIES, MODE
 from sgmcmc_lab.samplers.targets.base import Array
 from sgmcmc_lab.samplers.targets.plane import PROPOSAL, LogConcave, propose
 
@@ -30,17 +30,22 @@ def _point(k, family, params):
 
 
 @jit.helper
+def _loss(theta0, theta1, k, family, params):
+    """Data point k's −log likelihood."""
+    x0, x1, y = _point(k, family, params)
+    eta = theta0 * x0 + theta1 * x1
+    if family == POISSON:
+        return exp(min(eta, LARGEST)) - y * eta
+    # Neither exponential overflows.
+    return log1p(exp(-eta)) if eta > 0 else log1p(exp(eta)) - eta
+
+
+@jit.helper
 def _energy(theta0, theta1, params):
     """U(θ)."""
     total, family = (theta0 * theta0 + theta1 * theta1) * params[_RATE] / 2, int(params[_FAMILY])
     for k in range(int(params[_ITEMS])):
-        x0, x1, y = _point(k, family, params)
-        eta = theta0 * x0 + theta1 * x1
-        if family == POISSON:
-            total += exp(min(eta, LARGEST)) - y * eta
-        else:
-            # Neither exponential overflows.
-            total += log1p(exp(-eta)) if eta > 0 else log1p(exp(eta)) - eta
+        total += _loss(theta0, theta1, k, family, params)
     return total
 
 
@@ -78,6 +83,9 @@ def batch(theta, data, each, params):
     for k in range(data.size):
         each[k, 0], each[k, 1] = theta[0, 0] * params[_RATE], theta[0, 1] * params[_RATE]
         _add_slope(theta[0, 0], theta[0, 1], data[k], params[_ITEMS], family, params, each[k])
+        if each.shape[1] > 2:
+            prior = (theta[0, 0] * theta[0, 0] + theta[0, 1] * theta[0, 1]) * params[_RATE] / 2
+            each[k, 2] = prior + params[_ITEMS] * _loss(theta[0, 0], theta[0, 1], data[k], family, params)
 
 
 @jit.draw
@@ -92,7 +100,7 @@ def draw(rng, out, params):
 class GeneralisedLinear(LogConcave):
     """A generalised linear model of this family."""
 
-    provides = DATA | {MODE}
+    provides = DATA | {MODE, ENERGIES}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     family: int
     prior_sd: float

@@ -8,7 +8,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Count, Real
-from sgmcmc_lab.samplers.requirements import DATA, LIPSCHITZ, MODE
+from sgmcmc_lab.samplers.requirements import DATA, ENERGIES, LIPSCHITZ, MODE
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
 from sgmcmc_lab.samplers.targets.expectations import sum_products
 
@@ -57,6 +57,11 @@ def gradient(theta, out, params):
 def batch(theta, data, each, params):
     for k in range(data.size):
         _slope(theta[0], data[k], data[k] + 1, params[_ITEMS], params, each[k])
+        if each.shape[1] > 2:
+            first = _FIRST + 3 * data[k]
+            square = (theta[0, 0] * params[first] + theta[0, 1] * params[first + 1] - params[first + 2]) ** 2
+            prior = (theta[0, 0] ** 2 + theta[0, 1] ** 2) / params[_PRIOR]
+            each[k, 2] = (params[_ITEMS] * square / params[_NOISE] + prior) / 2
 
 
 @jit.draw
@@ -78,7 +83,7 @@ class LinearRegression(Target):
     title = "Linear regression"
     tex = r"U(\theta) = \frac{1}{2\sigma^2}\sum_{i=1}^{N}\bigl(y_i - \theta\cdot x_i\bigr)^2 + \frac{\lVert\theta\rVert^2}{2\tau^2}"
     source = "The conjugate posterior; Welling & Teh 2011 for its minibatches"
-    provides = DATA | {MODE, LIPSCHITZ}
+    provides = DATA | {MODE, LIPSCHITZ, ENERGIES}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 2
     # U″ is N(1 + ½)/σ² = 150 across the ridge, and ten of the 100 data make noise of V ≈ 1000 in each direction.
@@ -216,3 +221,7 @@ class LinearRegression(Target):
     def textbook_slope(self, theta: Array, datum: int) -> Array:
         *x, y = self.observations[datum]
         return np.asarray(theta / self.prior_sd**2 - self.items * (y - theta @ x) * np.array(x) / self.noise_sd**2)
+
+    def textbook_energy(self, theta: Array, datum: int) -> float:
+        *x, y = self.observations[datum]
+        return float(self.items * (y - theta @ x) ** 2 / self.noise_sd**2 + theta @ theta / self.prior_sd**2) / 2

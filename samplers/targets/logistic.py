@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.requirements import DATA, LIPSCHITZ, MODE
+from sgmcmc_lab.samplers.requirements import DATA, ENERGIES, LIPSCHITZ, MODE
 from sgmcmc_lab.samplers.targets.base import Array, Target
 
 # The packed parameters: 1/τ², the number of data points, and the row s_i x_i of each.
@@ -49,6 +49,12 @@ def _wrong(m):
     return (small if m > 0 else 1.0) / (1 + small)
 
 
+@jit.helper
+def _loss(m):
+    """log(1 + e⁻ᵐ). Neither exponential overflows."""
+    return log1p(exp(-m)) if m > 0 else log1p(exp(m)) - m
+
+
 @jit.potential
 def potential(theta, out, params):
     n_chains, dim = theta.shape
@@ -60,8 +66,7 @@ def potential(theta, out, params):
     # All chains read a data point while it is in the processor's cache.
     for k in range(int(params[_ITEMS])):
         for c in range(n_chains):
-            m = _margin(theta, c, k, params)
-            out[c] += log1p(exp(-m)) if m > 0 else log1p(exp(m)) - m
+            out[c] += _loss(_margin(theta, c, k, params))
 
 
 @jit.gradient
@@ -87,7 +92,10 @@ def batch(theta, data, each, params):
         for i in range(dim):
             each[k, i] = params[first + i]
     for k in range(data.size):
-        scale = params[_ITEMS] * _wrong(_dot(theta[0], each[k]))
+        m = _dot(theta[0], each[k])
+        scale = params[_ITEMS] * _wrong(m)
+        if each.shape[1] > dim:
+            each[k, dim] = _dot(theta[0], theta[0]) * params[_RATE] / 2 + params[_ITEMS] * _loss(m)
         for i in range(dim):
             each[k, i] = theta[0, i] * params[_RATE] - scale * each[k, i]
 
@@ -139,7 +147,7 @@ class Logistic(Target):
     A subclass has the rows s_i x_i and the known answers of the distribution.
     """
 
-    provides = DATA | {MODE, LIPSCHITZ}
+    provides = DATA | {MODE, LIPSCHITZ, ENERGIES}
     potential, gradient, batch = potential, gradient, batch
     prior_sd: float
 
@@ -162,3 +170,7 @@ class Logistic(Target):
     def textbook_slope(self, theta: Array, datum: int) -> Array:
         row, n_data = self.rows[datum], len(self.rows)
         return np.asarray(theta / self.prior_sd**2 - n_data * row * special.expit(-row @ theta))
+
+    def textbook_energy(self, theta: Array, datum: int) -> float:
+        row, n_data = self.rows[datum], len(self.rows)
+        return float(theta @ theta / (2 * self.prior_sd**2) + n_data * np.logaddexp(0, -row @ theta))

@@ -95,6 +95,11 @@ class PoissonRegression(GeneralisedLinear):
         above = np.exp(theta[0] + theta[1] * x) - y
         return np.asarray(theta / self.prior_sd**2 + len(self.rows) * above * np.array([1.0, x]))
 
+    def textbook_energy(self, theta: Array, datum: int) -> float:
+        x, y = self.rows[datum]
+        eta = theta[0] + theta[1] * x
+        return float(theta @ theta / (2 * self.prior_sd**2) + len(self.rows) * (np.exp(eta) - y * eta))
+
 
 @lru_cache(maxsize=1)
 def club() -> tuple[Array, Array]:

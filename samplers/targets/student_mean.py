@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Real
-from sgmcmc_lab.samplers.requirements import DATA, LIPSCHITZ, MODE
+from sgmcmc_lab.samplers.requirements import DATA, ENERGIES, LIPSCHITZ, MODE
 from sgmcmc_lab.samplers.targets.base import Array, Column, Fit, Target
 from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 
@@ -28,12 +28,18 @@ _LEFT_OUT = 36.0
 
 
 @jit.helper
+def _loss(x, y, params):
+    """One data point's −log likelihood."""
+    apart = x - y
+    return (params[_FREEDOM] + 1) / 2 * log1p(apart * apart / (params[_FREEDOM] * params[_SQUARE]))
+
+
+@jit.helper
 def _energy(x, params):
     """U(θ)."""
     total = x * x * params[_RATE] / 2
     for k in range(int(params[_ITEMS])):
-        apart = x - params[_FIRST + k]
-        total += (params[_FREEDOM] + 1) / 2 * log1p(apart * apart / (params[_FREEDOM] * params[_SQUARE]))
+        total += _loss(x, params[_FIRST + k], params)
     return total
 
 
@@ -61,7 +67,10 @@ def gradient(theta, out, params):
 def batch(theta, data, each, params):
     x = theta[0, 0]
     for k in range(data.size):
-        each[k, 0] = x * params[_RATE] + params[_ITEMS] * _pull(x, params[_FIRST + data[k]], params)
+        y = params[_FIRST + data[k]]
+        each[k, 0] = x * params[_RATE] + params[_ITEMS] * _pull(x, y, params)
+        if each.shape[1] > 1:
+            each[k, 1] = x * x * params[_RATE] / 2 + params[_ITEMS] * _loss(x, y, params)
 
 
 @jit.draw
@@ -90,7 +99,7 @@ class StudentMean(Target):
     title = "Mean of a heavy-tailed sample"
     tex = r"U(\theta) = \frac{\nu+1}{2}\sum_{i=1}^{N}\log\Bigl(1 + \frac{(y_i - \theta)^2}{\nu s^2}\Bigr) + \frac{\theta^2}{2\tau^2}"
     source = "Box & Tiao 1973, section 3.2; data of Darwin 1876"
-    provides = DATA | {MODE, LIPSCHITZ}
+    provides = DATA | {MODE, LIPSCHITZ, ENERGIES}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 1
 
@@ -242,3 +251,8 @@ class StudentMean(Target):
         apart = theta - DIFFERENCES[datum]
         pull = (self.freedom + 1) * apart / (self.freedom * self.scale**2 + apart**2)
         return np.asarray(theta / self.prior_sd**2 + len(DIFFERENCES) * pull)
+
+    def textbook_energy(self, theta: Array, datum: int) -> float:
+        square = (theta[0] - DIFFERENCES[datum]) ** 2 / (self.freedom * self.scale**2)
+        loss = (self.freedom + 1) / 2 * np.log1p(square)
+        return float(theta[0] ** 2 / (2 * self.prior_sd**2) + len(DIFFERENCES) * loss)

@@ -9,7 +9,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Count, Real
-from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.requirements import DATA, ENERGIES, MODE
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
 from sgmcmc_lab.samplers.targets.bfgs import bfgs
 from sgmcmc_lab.samplers.targets.expectations import sum_products
@@ -87,9 +87,14 @@ def gradient(theta, out, params):
 
 @jit.batch
 def batch(theta, data, each, params):
+    x0, x1 = theta[0, 0], theta[0, 1]
     for k in range(data.size):
-        each[k, 0], each[k, 1] = theta[0, 0] * params[_RATE], theta[0, 1] * params[_RATE + 1]
-        _add_slope(theta[0, 0], theta[0, 1], params[_FIRST + data[k]], params[_ITEMS], params[_VARIANCE], each[k])
+        y = params[_FIRST + data[k]]
+        each[k, 0], each[k, 1] = x0 * params[_RATE], x1 * params[_RATE + 1]
+        _add_slope(x0, x1, y, params[_ITEMS], params[_VARIANCE], each[k])
+        if each.shape[1] > 2:
+            prior = (x0 * x0 * params[_RATE] + x1 * x1 * params[_RATE + 1]) / 2
+            each[k, 2] = prior + params[_ITEMS] * _minus_log(x0, x1, y, params[_VARIANCE])[0]
 
 
 @jit.draw
@@ -127,7 +132,7 @@ class TiedMeans(Target):
     title = "Mixture with tied means"
     tex = r"U(\theta) = -\sum_{i=1}^{N}\log\Bigl(e^{-(y_i - \theta_1)^2/2\sigma^2} + e^{-(y_i - \theta_1 - \theta_2)^2/2\sigma^2}\Bigr) + \frac{\theta_1^2}{20} + \frac{\theta_2^2}{2}"
     source = "Welling & Teh 2011, section 5.1"
-    provides = DATA | {MODE}
+    provides = DATA | {MODE, ENERGIES}
     potential, gradient, batch, draw = potential, gradient, batch, draw
     dim = 2
     # U″ is up to N/σ² = 50, and ten of the 100 data make noise of V ≈ 300.
@@ -329,3 +334,8 @@ class TiedMeans(Target):
         share = special.expit(((y - one) ** 2 - (y - one - two) ** 2) / (2 * self.variance))
         pulls = np.array([(1 - share) * (one - y) + share * (one + two - y), share * (one + two - y)])
         return np.asarray(np.array([one / 10, two]) + self.items * pulls / self.variance)
+
+    def textbook_energy(self, theta: Array, datum: int) -> float:
+        y, (one, two) = self.observations[datum], theta
+        loss = -np.logaddexp(-((y - one) ** 2) / (2 * self.variance), -((y - one - two) ** 2) / (2 * self.variance))
+        return float(one**2 / 20 + two**2 / 2 + self.items * loss)

@@ -202,6 +202,13 @@ def variants(s, t, g):
     if s in ("zigzag", "bps") and noise.batch_size:
         # Without control variates many events are proposed.
         params = {"step_size": first.moving / 30 if first else 0.01}
+    if s == "austerity":
+        # Fewer than there are on any target, so that tests are made.
+        params = {"batch_size": 4, "error": 0.1}
+    if s == "tunamh":
+        # Short enough for a minibatch.
+        params = {"step_size": 0.01}
+        yield {**params, "control": True}, {}
     if s == "nuts":
         params = {"step_size": min(0.1, first.moving) if first else 0.1, "max_depth": 4}
     yield params, {}

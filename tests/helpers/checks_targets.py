@@ -15,6 +15,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Flag, Option, declared
+from sgmcmc_lab.samplers.requirements import ENERGIES
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 from sgmcmc_lab.samplers.targets.base import LINE, MANIFOLD, SIMPLEX, Array, Column, Moment, no_data
 from sgmcmc_lab.samplers.targets.quadrature import rule
@@ -71,6 +72,7 @@ def potential_at(target: Target, theta: Array, params: Array | None = None) -> A
 def missing(cls: type[Target]) -> list[str]:
     """The missing declarations of a target's class, as sentences."""
     needed = ["tried_at", "drawn_at", "textbook_draw"] + ["textbook_slope"] * (cls.batch is not no_data)
+    needed += ["textbook_energy"] * (ENERGIES in cls.provides)
     out = [f"{cls.__name__} declares no {name}" for name in needed if not hasattr(cls, name)]
     if len(getattr(cls, "tried_at", (0, 0))) < (2 if list(declared(cls)) else 0):
         out.append(f"{cls.__name__} declares fewer than two settings in tried_at")
@@ -189,6 +191,35 @@ def gradient_error(target: Target, gradient: Callable[[Array], Array]) -> float:
         scale = scale_of(target, theta, i)
         size = np.maximum(np.abs(exact[:, i]), 1 / scale)
         worst = max(worst, float((np.abs(exact[:, i] - differences(target, i)) / (1e-6 * size)).max()))
+    return worst
+
+
+def energies_at(target: Target, theta: Array) -> Array:
+    """The gradients at θ (dim,) with each data point in place of all, and behind each its energy, (N, dim + 1)."""
+    jit.prepare([target.batch])
+    out = np.empty((len(target.data()), target.dim + 1))
+    target.batch(theta[None].copy(), np.arange(len(out)), out, target.packed())
+    return out
+
+
+def energies_error(target: Target, energies: Callable[[Array], Array]) -> float:
+    """How far the data's energies are from U in the mean, from their gradients in differences, and from plain Python in
+    their changes, over tolerances of 1e-10, 1e-6 and 1e-10 of their size."""
+    theta, worst = few_draws(target, 4), 0.0
+    exact, first = potential_at(target, theta), energies(theta[0])
+    data = range(0, len(first), max(1, len(first) // 20))
+    textbook = np.array([[target.textbook_energy(x, k) for k in data] for x in theta])
+    for n, x in enumerate(theta):
+        here = energies(x)
+        assert np.array_equal(here[:, :-1], target.slopes_at(x))
+        size = np.abs(here[:, -1]).max() + np.abs(first[:, -1]).max()
+        moved = here[:, -1] - first[:, -1]
+        worst = max(worst, abs(moved.mean() - (exact[n] - exact[0])) / (1e-10 * size))
+        worst = max(worst, float(np.abs(moved[data] - (textbook[n] - textbook[0])).max()) / (1e-10 * size))
+        for i in range(target.dim):
+            h = 1e-4 * np.sqrt(target.columns[i].variance) * (np.arange(target.dim) == i)
+            slope = (energies(x + h) - energies(x - h))[:, -1] / (2 * h[i])
+            worst = max(worst, float(np.abs(slope - here[:, i]).max()) / (1e-6 * (np.abs(here[:, i]).max() + size)))
     return worst
 
 

@@ -36,7 +36,7 @@ BY_EYE = "marginal state trace circle torus fit moments components phase"
 """Views in which a mean, a variance or a probability can be seen."""
 SEEN = {
     "acceptance": "state circle torus", "adjusted_rand": "cluster_points cluster_sizes mixture_sizes", "amari": "loadings", "auxiliary": "thermostat phase temperature marginal", "chain_ks": "ks", "clipped": "state temperature torus",
-    "cost": "autocorrelation", "data_to_reach": "scores", "diverged": "state trace", "elbo": "elbo", "ensemble_mean": "moments", "ensemble_mgf": "mgf",
+    "cost": "autocorrelation", "data": "ks", "data_to_reach": "scores", "diverged": "state trace", "elbo": "elbo", "ensemble_mean": "moments", "ensemble_mgf": "mgf",
     "ensemble_variance": "moments", "expectation": "marginal circle torus", "gap": "spectrum curl", "heat": "spherical_globe", "joint_kl": "kl", "kl": "kl", "ks": "ks", "ksd": "ksd", "mean": f"{BY_EYE} cluster_points loadings spherical_globe",
     "power": BY_EYE, "predictive": "posterior_predictive", "probability": BY_EYE, "purity": "cluster_points", "quantile": BY_EYE, "rhat": "trace", "scan_cost": "autocorrelation", "scan_tau": "autocorrelation",
     "score": "scores", "swaps": "rungs", "tau": "autocorrelation trace", "temperature": "temperature", "trial_gain": "batch", "trial_tau": "batch", "variance": BY_EYE,

@@ -240,6 +240,7 @@ FAULTS = {
     # The sampler that minibatches bias in place of the exact one, and the reverse.
     ("exact-minibatch", 1): [((1, 2), (1, 2, 3, 4, 5, 6, 7))],
     ("exact-minibatch", 2): [((1, 2), (1, 2, 3, 4, 5, 6, 8, 9))],
+    ("exact-minibatch", 3): [((1, 2), (1, 2, 3, 4, 5, 6, 7, 8, 9))],
     # The lane without swaps, without a bias or at another temperature in place of the one that the claim is about.
     ("tempering", 1): [((1, 2), (1, 2, 3, 4, 5, 9)), ({"lane2": {"sampler": {"rungs": 2}}}, (6,)), ({"lane2": {"sampler": {"rungs": 8}}}, (7, 8))],
     ("tempering", 2): [((2, 3), (1, 5, 6)), ((1, 2), (2, 3, 4))],

@@ -43,6 +43,13 @@ def test_the_gap_refuses_what_has_none():
         measure.check(RunSpec.of("gaussian", "recipe", "gaussian"))
 
 
+def test_the_data_of_a_step_are_those_of_one_chain():
+    """Burn-in included. Fails where the data of all chains, or of the counted steps alone, are taken."""
+    params = {"target_params": {"items": 10}, "sampler_params": {"n_leapfrog": 3}, "gradient_params": {"batch_size": 7}}
+    got = lane("linear_regression", "hmc", "minibatch", n_steps=40, burn_in=20, **params)
+    assert MEASURES["data"]().of(got).value == 4 * 7
+
+
 def test_the_cost_counts_the_data():
     """Fails where a draw's cost is not (n w_z + w_θ) τ with the n of the gradient; without data n is 1."""
     params = {

@@ -88,7 +88,7 @@ STEP = {
     "adaptive_metropolis": Cost(0, energies=1),
     "demcz": Cost(0, energies=1),
 }
-COUNTED = {"nuts", "zigzag", "bps", "slice", "elliptical_slice"}
+COUNTED = {"nuts", "zigzag", "bps", "slice", "elliptical_slice", "austerity", "tunamh"}
 """Samplers whose steps differ in length: what is reported is compared with the calls alone."""
 
 PER_GRADIENT = {
@@ -132,6 +132,7 @@ TIME = {
     **dict.fromkeys(("barker", "sg_barker"), EPS**2 / 2),  # noise N(0, s²) is that of √(2ε)
     **dict.fromkeys(("exact", "rwm", "nuts", "svgd", "zigzag", "bps"), 0.0),
     **dict.fromkeys(("mclmc", "adaptive_metropolis", "demcz", "slice", "elliptical_slice"), 0.0),
+    **dict.fromkeys(("austerity", "tunamh"), 0.0),
 }
 """The time of the SDE that a step advances; 0 where there is no SDE behind it, or no fixed time."""
 
@@ -293,7 +294,11 @@ def test_what_is_reported_is_what_is_computed(s, g):
     if s in ("rwm", "adaptive_metropolis", "demcz", "slice", "elliptical_slice", "resgld", "amagold", "obabo"):
         # Energies of all data count as their gradients.
         whole += energies
-    if g.startswith("minibatch"):
+    if s in ("austerity", "tunamh"):
+        # Each data point at both ends of a proposal, or all energies there.
+        assert seen == single / 2 + energies / 2 * N > 0
+        assert reported == pytest.approx(seen / N, abs=1)
+    elif g.startswith("minibatch"):
         assert seen == batches + whole * N
         # A full gradient counts for the evaluations that touch the same number of points; an anchor is part of its
         # evaluation.

@@ -276,7 +276,15 @@ def of_first_state(s, sphere=False):
         for t in (
             ("fisher",)
             if sphere
-            else ("gaussian", "correlated_gaussian", "gamma", "lognormal", "sparse_dirichlet", "fisher")
+            else (
+                "gaussian",
+                "correlated_gaussian",
+                "gamma",
+                "lognormal",
+                "sparse_dirichlet",
+                "fisher",
+                "linear_regression",
+            )
         )
         if SAMPLERS[s].fits(TARGETS[t])
     )

@@ -16,6 +16,7 @@ from scipy import special, stats
 
 from sgmcmc_lab.samplers import targets
 from sgmcmc_lab.samplers.parameters import declared
+from sgmcmc_lab.samplers.requirements import ENERGIES
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX
 from sgmcmc_lab.samplers.targets.quadrature import rule
@@ -35,6 +36,8 @@ from tests.helpers.checks_targets import (
     check_words,
     columns_and_values,
     draws,
+    energies_at,
+    energies_error,
     gradient_error,
     ks_error,
     low_dimensional,
@@ -139,6 +142,27 @@ def test_gradient_is_the_derivative_of_the_potential(case: Case):
         sign = np.where(np.arange(target.dim) == i, -1.0, 1.0)
         assert gradient_error(target, lambda theta, sign=sign: target.gradient_at(theta) * sign) > 1
     assert gradient_error(target, lambda theta: target.gradient_at(theta) * (1 + 1e-5)) > 1
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if ENERGIES in TARGETS[case[0]].provides], ids=name_of)
+def test_energies_of_the_data_are_those_of_their_gradients(case: Case):
+    """Their mean is U up to a constant. Planted faults: a share of the prior too much, and energies exchanged between
+    two data points, which their mean does not show."""
+    target = make(case)
+    assert energies_error(target, lambda theta: energies_at(target, theta)) <= 1
+    if case not in FIRST:
+        return
+
+    def prior_twice(theta):
+        return energies_at(target, theta) + np.append(np.zeros(target.dim), theta @ theta / 1e4)
+
+    def exchanged(theta):
+        out = energies_at(target, theta)
+        out[[0, 1], -1] = out[[1, 0], -1]
+        return out
+
+    assert energies_error(target, prior_twice) > 1
+    assert energies_error(target, exchanged) > 1
 
 
 def test_skew_normal_is_stable_in_its_far_tail():
