@@ -208,9 +208,10 @@ def adapt(run, c, known, theta, log_ratio, wanted, steps):
     k, x, dim = known[c], theta[c], theta.shape[1]
     with run.part("adaptation", c):
         k[7] = 0 if np.isnan(log_ratio) else np.exp(min(log_ratio, 0))
-        if k[0] >= steps:
+        t, k[0] = k[0], k[0] + 1
+        if t >= steps:
             return
-        t, k[0], k[2] = k[0], k[0] + 1, k[2] + 1
+        k[2] += 1
         k[3] = (1 - 1 / (k[2] + 10)) * k[3] + (wanted - k[7]) / (k[2] + 10)
         log_eps = k[6] - np.sqrt(k[2]) / 0.05 * k[3]
         k[4] = k[2] ** -0.75 * log_eps + (1 - k[2] ** -0.75) * k[4]
@@ -218,11 +219,10 @@ def adapt(run, c, known, theta, log_ratio, wanted, steps):
         for first, end in windows(steps):
             if first <= t < end:
                 mean, scatter = k[9 : 9 + dim], k[9 + dim : 9 + 2 * dim]
-                n = t - first + 1
+                n = k[8] = k[8] + 1
                 scatter += (x - mean) ** 2 * (n - 1) / n
                 mean += (x - mean) / n
-                k[8] = n
-                if n == end - first:
+                if t == end - 1:
                     k[9 + 2 * dim :] = n / (n + 5) * scatter / (n - 1) + 1e-3 * 5 / (n + 5)
                     k[8 : 9 + 2 * dim], k[2:5], k[6] = 0, 0, np.log(10 * k[5])
         if k[0] == steps:

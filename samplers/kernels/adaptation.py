@@ -26,7 +26,7 @@ BEFORE, FIRST_WINDOW, AFTER = 75, 25, 50
 LEAST = 20
 """With fewer steps the step size adapts alone."""
 MADE, GIVEN, AVERAGED, MEAN_ERROR, LOG_MEAN, STEP_SIZE, SHRUNK_TO, STATISTIC, LEARNT, VECTORS = range(10)
-"""What a chain knows: the adapting steps made, the ε₀ that was given, m, H̄, x̄, ε, μ, the last α and the draws in the
+"""What a chain knows: the steps made, the ε₀ that was given, m, H̄, x̄, ε, μ, the last α and the draws in the
 window; then their mean, their scatter, and the inverse of the mass, a vector each."""
 
 ADAPTED = r"\text{adapt } \epsilon \text{ and } M"
@@ -103,9 +103,9 @@ def learn(known, x, statistic, wanted, n):
     """Adapt after a step to x whose acceptance statistic is α, of n steps; later steps only leave their α."""
     known[STATISTIC] = statistic
     t, dim = int(known[MADE]), x.size
+    known[MADE] += 1
     if t >= n:
         return
-    known[MADE] += 1
     average(known, wanted - statistic)
     inside, ends = window_at(t, n)
     if inside:
