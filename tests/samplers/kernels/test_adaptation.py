@@ -5,7 +5,6 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.choices import Choice, default_choice
@@ -16,7 +15,7 @@ from sgmcmc_lab.samplers.kernels import SAMPLERS, adaptation
 from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.step_terms import Play
 from tests.helpers.edited import edited, faulty
-from tests.helpers.statistics import draws_of, exact_start, failures, ks_verdict, put_sampler, start_with
+from tests.helpers.statistics import draws_of, exact_start, failures, fast_cdf, ks_verdict, put_sampler, start_with
 
 WANTED = {"hmc": 0.651, "nuts": 0.8, "mala": 0.574}
 SD = np.array([1.0, 10.0])
@@ -75,6 +74,7 @@ def apart(run, n):
     return float((np.abs(ours - theirs) / (1 + np.abs(theirs))).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", WANTED)
 def test_each_step_is_the_references(key):
     """Through a window and beyond the last adapting step. HMC's trajectories are long, so that ε doubles rounding: 8
@@ -83,6 +83,7 @@ def test_each_step_is_the_references(key):
         assert apart(Run(spec_of(key, 30, 2, **params)), n) < 1e-8
 
 
+@pytest.mark.slow
 def test_fault_no_shrinkage(tmp_path):
     """The planted fault: x̄ is the last x."""
     run = with_fault(
@@ -132,81 +133,93 @@ def test_steps_that_adapt_are_burn_in():
 # --- what it reaches -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=WANTED)
-def adapted(request):
-    """A sampler whose 200 chains have adapted, and the mean α of each in 200 steps more."""
-    run = Run(spec_of(request.param))
-    exact_start(run)
-    run.advance(1000)
-    found = []
-    for _ in range(200):
-        run.advance(1)
-        found.append(known(run, adaptation.STATISTIC).copy())
-    return request.param, run, np.mean(found, axis=0)
+def mean_and_error(x):
+    """Of the chains, each of which is a seed of its own."""
+    return float(x.mean()), float(x.std(ddof=1)) / sqrt(len(x))
 
 
 @pytest.mark.slow
-def test_the_acceptance_is_the_wanted_one(adapted):
-    """The mean over chains, each of which is a seed, within .03 and four standard errors (false alarm 6e-5): ε̄ is the
-    mean of log ε, and α a concave function of it near the optimum, so that α(ε̄) is a little above δ."""
-    key, _, alpha = adapted
-    error = alpha.std(ddof=1) / sqrt(len(alpha))
-    assert abs(alpha.mean() - WANTED[key]) < 0.03 + 4 * error, (alpha.mean(), error)
-    assert error < 0.01
+@pytest.mark.parametrize("key", WANTED)
+def test_the_acceptance_is_the_wanted_one(key):
+    """In the last 20 adapting steps the mean α is δ, within .02 and four standard errors (false alarm 6e-5).
+
+    Afterwards it is above: with γ = .05 log ε swings by .7 in those steps, and α is less at ε̄e^{.7} than it is more at
+    ε̄e^{−.7}. On this target NUTS gets .9145 ± .0014 and ε̄ .883 ± .007 with blackjax 1.7.1, of 100 chains.
+    """
+    run = Run(spec_of(key))
+    exact_start(run)
+    run.advance(980)
+    alpha = []
+    for _ in range(220):
+        run.advance(1)
+        alpha.append(known(run, adaptation.STATISTIC).copy())
+    mean, error = mean_and_error(np.mean(alpha[:20], axis=0))
+    assert abs(mean - WANTED[key]) < 0.02 + 4 * error and error < 0.01, (mean, error)
+    mean, error = mean_and_error(np.mean(alpha[20:], axis=0))
+    assert mean > WANTED[key] - 4 * error
+    if key == "nuts":
+        assert abs(mean - 0.9145) < 4 * np.hypot(error, 0.0014), (mean, error)
+        mean, error = mean_and_error(known(run, adaptation.STEP_SIZE))
+        assert abs(mean - 0.8825) < 4 * np.hypot(error, 0.0066), (mean, error)
+
+
+def of_masses(key):
+    """A run whose masses adapt alone, by a schedule that hardly falls: with a given ε all draws are of the law. While ε
+    follows the last α they are not, and the variances of HMC and MALA come out 6 % too small."""
+    params = {"step_size": 0.7 if key == "mala" else 0.5, **({"n_leapfrog": 4} if key == "hmc" else {})}
+    schedule = {"key": "polynomial", "params": {"exponent": 1 / 3, "offset": 1e6}}
+    return Run(RunSpec.from_dict({**spec_of(key, **params).to_dict(), "schedule": schedule}))
 
 
 def mass_faults(run):
-    """Those coordinates whose M⁻¹ is not the variance: by 4.5 standard errors (false alarm 1e-5) and 2 % besides.
+    """The coordinates whose M⁻¹ is not the variance: by 4.5 standard errors (false alarm 1e-5) and 1 % besides.
 
-    A variance of n draws of a chain with autocorrelation time τ is too small by about τ/n on average, and τ is below
-    10; Stan's shrinkage makes it smaller by 5/(n + 5).
+    The variance of n = 500 draws of a chain is too small by (τ − 1)/n on average, with τ below 5 here; Stan's shrinkage
+    makes it smaller by 5/(n + 5).
     """
+    exact_start(run)
+    run.advance(1000)
     found = inverse_masses(run)
     error = found.std(axis=0, ddof=1) / sqrt(len(found))
     expected = (TAUGHT * SD**2 + 5e-3) / (TAUGHT + 5)
-    return np.abs(found.mean(axis=0) - expected) > 4.5 * error + 0.02 * expected
+    return np.abs(found.mean(axis=0) - expected) > 4.5 * error + 0.01 * expected
 
 
 @pytest.mark.slow
-def test_the_masses_are_the_variances(adapted):
-    assert not mass_faults(adapted[1]).any()
+@pytest.mark.parametrize("key", WANTED)
+def test_the_masses_are_the_variances(key):
+    assert not mass_faults(of_masses(key)).any()
 
 
 @pytest.mark.slow
 def test_fault_a_mass_upside_down(tmp_path):
-    """The planted fault: the variance as the mass."""
+    """The planted fault: the variance as the mass. A variance of 1 is its own inverse."""
     right, wrong = "(count * variance + 5e-3) / (count + 5)", "(count + 5) / (count * variance + 5e-3)"
-    run = with_fault("mala", right, wrong, tmp_path, Run(spec_of("mala")))
-    run.advance(1000)
-    assert mass_faults(run).any()
+    assert mass_faults(with_fault("mala", right, wrong, tmp_path, of_masses("mala")))[1]
 
 
-def law_faults(run, steps, every=1):
-    """The columns whose KS distance, or whose mean square, is that of another law; false alarm 1e-4 in all."""
-    draws = draws_of(run, steps, every)
-    return failures(
-        ks_verdict(f"θ{i}", stats.norm.cdf(draws[..., i] / SD[i]), false_alarm=1e-4, n_tests=2) for i in range(2)
-    )
+def of_law(key):
+    """2,000 chains on a double well, whose 60 first steps adapt."""
+    params = {"adapt_steps": 60, **({"n_leapfrog": 3} if key == "hmc" else {})}
+    return start_with(RunSpec.of("double_well", key, sampler_params=params, n_chains=2000, seed=4))
+
+
+def law_faults(run):
+    """That the KS distance of draws after the adaptation is another law's; false alarm 1e-4."""
+    exact_start(run)
+    run.advance(300)
+    cdf = fast_cdf(run.target.columns[0])
+    return failures([ks_verdict("θ", cdf(draws_of(run, 20, 5)[..., 0]), false_alarm=1e-4)])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", WANTED)
 def test_the_law_afterwards_is_exact(key):
-    """2,000 chains, each with its own ε and masses, after 60 steps of adaptation, whose draws are not of the law."""
-    run = start_with(spec_of(key, 60, 2000, **({"n_leapfrog": 3} if key == "hmc" else {})))
-    exact_start(run)
-    run.advance(300)
-    assert not law_faults(run, 20, 5)
+    """Of chains each of which has its own ε and masses."""
+    assert not law_faults(of_law(key))
 
 
 @pytest.mark.slow
 def test_fault_adaptation_without_an_end(tmp_path):
-    """The planted fault: dual averaging that begins again at every step, and so follows the last α for good."""
-    right = "    if t >= n:\n        return\n"
-    wrong = (
-        "    if t >= n:\n        begin_averaging(known)\n        average(known, wanted - statistic)\n        return\n"
-    )
-    run = with_fault("mala", right, wrong, tmp_path, start_with(spec_of("mala", 60, 2000)))
-    exact_start(run)
-    run.advance(300)
-    assert law_faults(run, 20, 5)
+    """The planted fault: ε goes on following α, as it does in the adapting steps."""
+    assert law_faults(with_fault("mala", "if t >= n:", "if t >= 100 * n:", tmp_path, of_law("mala")))
