@@ -23,6 +23,9 @@ SHRINKAGE, DELAY, DECAY = 0.05, 10.0, 0.75
 """γ, t₀ and κ of the paper."""
 BEFORE, FIRST_WINDOW, AFTER = 75, 25, 50
 """Steps before the first window, in it, and after the last one."""
+WANTED = {"hmc": 0.651, "nuts": 0.8, "mala": 0.574}
+"""The mean of α at which HMC costs least and MALA moves fastest, as d → ∞ (Beskos et al. 2013; Roberts & Rosenthal
+1998), and for NUTS Stan's, α being the mean over a trajectory (Betancourt, Byrne & Girolami 2014)."""
 LEAST = 20
 """With fewer steps the step size adapts alone."""
 MADE, GIVEN, AVERAGED, MEAN_ERROR, LOG_MEAN, STEP_SIZE, SHRUNK_TO, STATISTIC, LEARNT, VECTORS = range(10)

@@ -9,6 +9,7 @@ from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 from sgmcmc_lab.samplers.kernels.adaptation import (
     ADAPT,
     ADAPTED,
+    WANTED,
     adapt_steps,
     auxiliary,
     begin_steps,
@@ -24,8 +25,7 @@ from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
 from sgmcmc_lab.samplers.targets.base import Target
 
-_WANTED = 0.651
-"""The acceptance at which a step costs least, as d → ∞ (Beskos et al. 2013)."""
+_WANTED = WANTED["hmc"]
 
 
 @jit.inlined

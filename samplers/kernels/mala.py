@@ -12,6 +12,7 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     ADAPT,
     ADAPTED,
     STEP_SIZE,
+    WANTED,
     adapt_steps,
     auxiliary,
     begin_step,
@@ -25,8 +26,7 @@ from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import FULL
 from sgmcmc_lab.samplers.targets.base import Target
 
-_WANTED = 0.574
-"""The acceptance at which chains move fastest, as d → ∞ (Roberts & Rosenthal 1998)."""
+_WANTED = WANTED["mala"]
 
 
 @jit.helper

@@ -12,6 +12,7 @@ from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 from sgmcmc_lab.samplers.kernels.adaptation import (
     ADAPT,
     ADAPTED,
+    WANTED,
     adapt_steps,
     auxiliary,
     begin_step,
@@ -27,8 +28,7 @@ from sgmcmc_lab.samplers.targets.base import Target
 _DIVERGED = 1000.0
 """An energy so far above that of the start has no weight, and the trajectory cannot be trusted. Nor can it where the
 energy is −∞."""
-_WANTED = 0.8
-"""The mean of min(1, e^{H₀ − H}) over a trajectory at which NUTS costs least (Betancourt, Byrne & Girolami 2014)."""
+_WANTED = WANTED["nuts"]
 
 
 @jit.helper
