@@ -30,18 +30,23 @@ _WANTED = WANTED["mala"]
 
 
 @jit.helper
-def _propose(rng, theta, grad, eps, inverse_mass):
-    """θ ← θ − εM⁻¹∇U + N(0, 2εM⁻¹), of one chain."""
-    for i in range(theta.size):
-        time = eps * inverse_mass[i]
-        theta[i] = theta[i] - time * grad[i] + sqrt(2 * time) * rng.standard_normal()
+def _propose(rng, theta, before, grad, memory, step_size, n):
+    """θ ← θ − εM⁻¹∇U + N(0, 2εM⁻¹) of every chain, which knows its ε and M, with θ before in ``before``."""
+    dim = theta.shape[1]
+    for c in range(theta.shape[0]):
+        eps, inverse_mass = begin_step(memory[c, dim:], step_size, n), inverse_mass_of(memory[c], dim)
+        for i in range(dim):
+            time = eps * inverse_mass[i]
+            before[c, i] = theta[c, i]
+            theta[c, i] = theta[c, i] - time * grad[c, i] + sqrt(2 * time) * rng.standard_normal()
 
 
 @jit.helper
-def _log_ratio(theta, before, grad, slope, eps, inverse_mass):
-    """log q(θ | θ')/q(θ' | θ) of that proposal."""
-    ratio = 0.0
-    for i in range(theta.size):
+def _log_ratio(theta, before, grad, slope, row):
+    """log q(θ | θ')/q(θ' | θ) of that proposal of a chain."""
+    ratio, dim = 0.0, theta.size
+    eps, inverse_mass = row[dim + STEP_SIZE], inverse_mass_of(row, dim)
+    for i in range(dim):
         time, moved = eps * inverse_mass[i], theta[i] - before[i]
         ratio += ((moved + time * grad[i]) ** 2 - (moved - time * slope[i]) ** 2) / (4 * time)
     return ratio
@@ -58,12 +63,9 @@ def advance(rng, state, model, source, params, out, n, info):
     model.potential(theta, energy, model.params)
     model.gradient(theta, grad, model.params)
     for t in range(n):
-        for c in range(n_chains):
-            if adapting > 0:
-                before[c] = theta[c]
-                eps = begin_step(memory[c, dim:], step_size, adapting)
-                _propose(rng, theta[c], grad[c], eps, inverse_mass_of(memory[c], dim))
-                continue
+        if adapting > 0:
+            _propose(rng, theta, before, grad, memory, step_size, adapting)
+        for c in range(n_chains if adapting == 0 else 0):
             for i in range(dim):
                 before[c, i] = theta[c, i]
                 theta[c, i] = theta[c, i] - step_size * grad[c, i] + scale * rng.standard_normal()
@@ -77,8 +79,7 @@ def advance(rng, state, model, source, params, out, n, info):
                 back += (moved - step_size * slope[c, i]) ** 2
             ratio = energy[c] - proposed[c] + (there - back) / (4 * step_size)
             if adapting > 0:
-                eps, inverse_mass = memory[c, dim + STEP_SIZE], inverse_mass_of(memory[c], dim)
-                ratio = energy[c] - proposed[c] + _log_ratio(theta[c], before[c], grad[c], slope[c], eps, inverse_mass)
+                ratio = energy[c] - proposed[c] + _log_ratio(theta[c], before[c], grad[c], slope[c], memory[c])
             if accept(rng, c, theta, before, ratio, proposed[c], info.counts, False):
                 grad[c] = slope[c]
                 energy[c] = proposed[c]

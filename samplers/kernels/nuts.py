@@ -42,6 +42,22 @@ def _turned(x, r, first, last):
     return at_first < 0 or at_last < 0
 
 
+@jit.helper
+def _drift_besides(x, r, time, inverse_mass):
+    """θ ← θ + ε(M⁻¹ − I)r: what a drift with masses has beside one without."""
+    for i in range(x.shape[1]):
+        x[0, i] += time * (inverse_mass[i] - 1) * r[0, i]
+
+
+@jit.helper
+def _energy_besides(r, inverse_mass):
+    """rᵀ(M⁻¹ − I)r/2."""
+    energy = 0.0
+    for i in range(r.shape[1]):
+        energy += (inverse_mass[i] - 1) * r[0, i] * r[0, i] / 2
+    return energy
+
+
 @jit.inlined
 def _half_turned(leaves, leaf_r, k, side):
     """Whether a subtree of the new half that ends with leaf k has turned back."""
@@ -98,15 +114,18 @@ def advance(rng, state, model, source, params, out, n, info):
                 for k in range(2**depth):
                     for i in range(dim):
                         r[0, i] -= time / 2 * slope[0, i]
-                        x[0, i] += time * inverse_mass[i] * r[0, i]
+                        x[0, i] += time * r[0, i]
+                    if adapting > 0:
+                        _drift_besides(x, r, time, inverse_mass)
                     model.gradient(x, slope, model.params)
                     model.potential(x, energy, model.params)
                     info.counts[jit.GRADIENTS] += 1
                     above = energy[0] - start
                     for i in range(dim):
                         r[0, i] -= time / 2 * slope[0, i]
-                        above += inverse_mass[i] * r[0, i] * r[0, i] / 2
+                        above += r[0, i] * r[0, i] / 2
                     if adapting > 0:
+                        above += _energy_besides(r, inverse_mass)
                         total += probability(-above)
                         points += 1
                     # A NaN energy compares false, and so ends the trajectory.
