@@ -284,7 +284,7 @@ class Run:
 
     @property
     def burn_in(self) -> int:
-        """The steps that are not counted: those of the spec, and those in which the sampler adapts."""
+        """The steps before the statistics begin: those of the spec, and those in which the sampler adapts."""
         adapting = self.sampler.steps_that_adapt
         return max(self.spec.burn_in, self._adapting_from + adapting if adapting else 0)
 

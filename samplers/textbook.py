@@ -174,7 +174,7 @@ def windows(n):
     out = []
     while n >= 20 and first < last:
         end = min(first + size, last)
-        # What is left would hold no window of twice the size.
+        # The rest would hold no window of twice the size.
         if out and end - 1 + 2 * size >= last:
             end = last
         out.append((first, end))

@@ -288,7 +288,7 @@ export class Run {
     this.divergence = { step: this.steps, message: filled, refused }
   }
 
-  /** The steps that are not counted: those of the description, and those in which the sampler adapts. */
+  /** The steps before the statistics begin: those of the description, and those in which the sampler adapts. */
   get burnIn() {
     const adapting = this.sampler.steps_that_adapt
     return Math.max(this.description.burn_in, adapting ? this.adaptingFrom + adapting : 0)

@@ -29,7 +29,7 @@ WANTED = {"hmc": 0.651, "nuts": 0.8, "mala": 0.574}
 LEAST = 20
 """With fewer steps the step size adapts alone."""
 MADE, GIVEN, AVERAGED, MEAN_ERROR, LOG_MEAN, STEP_SIZE, SHRUNK_TO, STATISTIC, LEARNT, VECTORS = range(10)
-"""What a chain knows: the steps made, the ε₀ that was given, m, H̄, x̄, ε, μ, the last α and the draws in the
+"""The numbers of a chain: the steps made, the ε₀ that was given, m, H̄, x̄, ε, μ, the last α and the draws in the
 window; then their mean, their scatter, and the inverse of the mass, a vector each."""
 
 ADAPTED = r"\text{adapt } \epsilon \text{ and } M"
@@ -65,7 +65,7 @@ def window_at(t, n):
     while end < t:
         size *= 2
         end += size
-        # What is left would not hold a window of twice the size.
+        # The rest would not hold a window of twice the size.
         if end + 2 * size >= n - after:
             end = n - after - 1
     return True, end == t
