@@ -171,7 +171,7 @@ def accept(rng, run, c, theta, before, log_ratio, energy, sure=False, turned=Non
 def windows(n):
     """The windows, of n adapting steps, in which a chain learns the masses, as (first step, end)."""
     first, size, last = (75, 25, n - 50) if n >= 150 else (int(0.15 * n), n, n - int(0.1 * n))
-    out = []
+    out: list[tuple[int, int]] = []
     while n >= 20 and first < last:
         end = min(first + size, last)
         # The rest would hold no window of twice the size.
