@@ -139,7 +139,7 @@ class HMC(Sampler):
 
     @property
     def time_per_step(self) -> float:
-        return 0.0 if self.adapt_steps else self.step_size * self.n_leapfrog
+        return 0.0 if self.steps_that_adapt else self.step_size * self.n_leapfrog
 
     bias_order = None
     steps_to_test = 100

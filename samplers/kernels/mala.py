@@ -133,7 +133,7 @@ class MALA(Sampler):
 
     @property
     def time_per_step(self) -> float:
-        return 0.0 if self.adapt_steps else self.step_size
+        return 0.0 if self.steps_that_adapt else self.step_size
 
     bias_order = None
     steps_to_test = 400

@@ -284,4 +284,4 @@ class NUTS(Sampler):
                     break
             with run.part("draw", c):
                 theta[c] = drawn
-            textbook.adapt(run, c, known, theta, np.log(max(np.mean(statistics), 1e-300)), 0.8, self.adapt_steps)
+            textbook.adapt(run, c, known, theta, np.log(max(float(np.mean(statistics)), 1e-300)), 0.8, self.adapt_steps)
