@@ -32,10 +32,10 @@ def evidence(spec: RunSpec, needs: Iterable[str] = (), report: Report | None = N
     size = max(CHUNK // spec.n_chains, 1)
     each = snapshot_interval(spec) if MOMENTA in needs else size
     snapshots = []
-    for end, most in ((spec.burn_in, size), (spec.burn_in + spec.n_steps, each)):
+    for end, most in ((run.burn_in, size), (spec.burn_in + spec.n_steps, each)):
         while run.steps < end and run.divergence is None:
             run.advance(min(most, end - run.steps))
-            if MOMENTA in needs and run.steps > spec.burn_in and run.divergence is None:
+            if MOMENTA in needs and run.steps > run.burn_in and run.divergence is None:
                 snapshots.append(run.momentum.copy())
             if report is not None:
                 report(run.steps * spec.n_chains)

@@ -221,6 +221,7 @@ class Run:
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._pending = list(spec.changes)
+        self._adapting_from = 0
         self._redrawn_at = -1
         self._refuse()
         self._look_at_start()
@@ -284,6 +285,12 @@ class Run:
         self.coordinates[:] = found if self.whitening is None else self.whitening.z(found)
 
     @property
+    def burn_in(self) -> int:
+        """The steps before the statistics begin: those of the spec, and those in which the sampler adapts."""
+        adapting = self.sampler.steps_that_adapt
+        return max(self.spec.burn_in, self._adapting_from + adapting if adapting else 0)
+
+    @property
     def interacting(self) -> bool:
         """Whether the chains move each other, so that none has a distribution by itself."""
         return self.sampler.interacting
@@ -311,8 +318,8 @@ class Run:
             while self._pending and self._pending[0].step <= self.steps:
                 self._apply(self._pending.pop(0))
             stop = goal
-            if self.steps < self.spec.burn_in:
-                stop = min(stop, self.spec.burn_in)
+            if self.steps < self.burn_in:
+                stop = min(stop, self.burn_in)
             if self._pending:
                 stop = min(stop, self._pending[0].step)
             self._advance(stop - self.steps)
@@ -339,7 +346,7 @@ class Run:
         width = len(self.sampler.auxiliary(self.sampled))
         if width != self.momentum.shape[1]:
             # A recipe with other variables: what both have goes on, the rest starts afresh.
-            self._redrawn_at = self.steps
+            self._redrawn_at = self._adapting_from = self.steps
             old = self.momentum
             _, self.momentum = first_state(self.sampler, self.sampled, self.coordinates, self.rng)
             shared = min(old.shape[1], width)
@@ -388,14 +395,14 @@ class Run:
             self.target.potential, self.target.gradient, self.target.batch, self.sampled.draw, self.target_params,
             *(self.whitening or (np.zeros(dim), np.zeros((0, dim)))), self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
-            self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.spec.burn_in,
+            self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.burn_in,
             self.kept, self.kept_clock, self.schedule.packed(), self.steps, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
         self.steps += done
         self._counted += int(self.counts[jit.GRADIENTS])
         self.counts[jit.GRADIENTS] = 0
-        if self.steps <= self.spec.burn_in:
+        if self.steps <= self.burn_in:
             self.counted_from = self.steps
             self.counts[:] = 0
         if done < n:

@@ -174,6 +174,67 @@ def accept(rng, run, c, theta, before, log_ratio, energy, sure=False, turned=Non
                 r[c] = -first[c]
 
 
+def windows(n):
+    """The windows, of n adapting steps, in which a chain learns the masses, as (first step, end)."""
+    first, size, last = (75, 25, n - 50) if n >= 150 else (int(0.15 * n), n, n - int(0.1 * n))
+    out: list[tuple[int, int]] = []
+    while n >= 20 and first < last:
+        end = min(first + size, last)
+        # The rest would hold no window of twice the size.
+        if out and end - 1 + 2 * size >= last:
+            end = last
+        out.append((first, end))
+        first, size = end, 2 * size
+    return out
+
+
+def adapted(run, known, theta, step_size, steps):
+    """ε (chains,) and M⁻¹ (chains, dim) of the next step; ``known`` (chains, …) is what the chains have learnt.
+
+    Its columns: steps made, ε₀, m, H̄, x̄, ε, μ, α, draws in the window; then their mean and scatter, and M⁻¹.
+    """
+    n_chains, dim = theta.shape
+    if not steps:
+        return np.full(n_chains, step_size), np.ones((n_chains, dim))
+    with run.part("adaptation"):
+        for k in known:
+            if k[0] == 0 and k[1] != step_size:
+                k[9 + 2 * dim :] = 1
+            if k[1] != step_size and k[0] < steps:
+                k[2:5], k[6] = 0, np.log(10 * step_size)
+            if k[1] != step_size:
+                k[1] = k[5] = step_size
+    return known[:, 5].copy(), known[:, 9 + 2 * dim :].copy()
+
+
+def adapt(run, c, known, theta, log_ratio, wanted, steps):
+    """Learn from a step of one chain whose acceptance statistic is min(1, e^log_ratio), as :func:`adapted` has it."""
+    if not steps:
+        return
+    k, x, dim = known[c], theta[c], theta.shape[1]
+    with run.part("adaptation", c):
+        k[7] = 0 if np.isnan(log_ratio) else np.exp(min(log_ratio, 0))
+        t, k[0] = k[0], k[0] + 1
+        if t >= steps:
+            return
+        k[2] += 1
+        k[3] = (1 - 1 / (k[2] + 10)) * k[3] + (wanted - k[7]) / (k[2] + 10)
+        log_eps = k[6] - np.sqrt(k[2]) / 0.05 * k[3]
+        k[4] = k[2] ** -0.75 * log_eps + (1 - k[2] ** -0.75) * k[4]
+        k[5] = np.exp(log_eps)
+        for first, end in windows(steps):
+            if first <= t < end:
+                mean, scatter = k[9 : 9 + dim], k[9 + dim : 9 + 2 * dim]
+                n = k[8] = k[8] + 1
+                scatter += (x - mean) ** 2 * (n - 1) / n
+                mean += (x - mean) / n
+                if t == end - 1:
+                    k[9 + 2 * dim :] = n / (n + 5) * scatter / (n - 1) + 1e-3 * 5 / (n + 5)
+                    k[8 : 9 + 2 * dim], k[2:5], k[6] = 0, 0, np.log(10 * k[5])
+        if k[0] == steps:
+            k[5] = np.exp(k[4])
+
+
 def barker(rng, run, c, x, scale, gradient):
     """x_i ← x_i ± z_i with z ~ N(0, s²), and + with probability 1/(1 + e^{z_i ∂̃_iU}), of one chain."""
     z, plus = np.empty_like(x), np.empty_like(x)

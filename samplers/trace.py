@@ -74,7 +74,9 @@ class Trace:
         schedule = self.spec.make_schedule()
         if self.draws is None or not schedule.falls:
             return None
-        made = self.spec.burn_in + self.spec.thin * np.arange(1, self.draws.shape[1] + 1)
+        made = max(self.spec.burn_in, self.spec.make_sampler().steps_that_adapt) + self.spec.thin * np.arange(
+            1, self.draws.shape[1] + 1
+        )
         return schedule.shares(made - 1)
 
     @property

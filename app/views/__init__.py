@@ -5,6 +5,7 @@ The theme, the formulas and the scripts that all parts of a page use stand besid
 
 from functools import lru_cache
 
+from sgmcmc_lab.app.views.adaptation import Adaptation
 from sgmcmc_lab.app.views.autocorrelation import Autocorrelation
 from sgmcmc_lab.app.views.base import AXIS_LABELS, View, offers
 from sgmcmc_lab.app.views.calibration import CalibrationView
@@ -125,6 +126,7 @@ VIEWS: Registry[type[View]] = Registry(
     Bought,
     Temperature,
     Thermostat,
+    Adaptation,
     Rungs,
     Stationarity,
     Written,

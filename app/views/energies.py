@@ -123,7 +123,7 @@ class Energies(View):
         highest = self._top
         for i, (lane, counted) in enumerate(zip(lanes, self._counted, strict=True)):
             run = lane.run
-            begun = max(run.counted_from, run.spec.burn_in)
+            begun = max(run.counted_from, run.burn_in)
             # A frame may have draws from before a change, which the statistics do not count.
             fresh = lane.fresh[lane.fresh_x * run.steps > (begun + 0.5) * lane.x]
             draws = fresh.reshape(-1, target.dim)[-most:]

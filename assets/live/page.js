@@ -777,7 +777,7 @@ const placeLanes = () => {
     let written = ""
     const write = () => {
       // Flags change the formulas.
-      const [, formulas] = kind.equations.find((/** @type {any} */ [flags]) => Object.keys(flags).every((name) => lane.sampler[name] === flags[name]))
+      const [, formulas] = kind.equations.find((/** @type {any} */ [flags]) => Object.keys(flags).every((name) => Boolean(lane.sampler[name]) === Boolean(flags[name])))
       if (formulas !== written) equations.innerHTML = written = formulas
     }
     const changed = () => {

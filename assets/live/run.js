@@ -43,6 +43,8 @@ export class Run {
     this.pending = [...(description.changes ?? [])]
     /** The last of them that was made. @type {any} */
     this.changed = null
+    /** The step since which the chains have had these auxiliary variables. */
+    this.adaptingFrom = 0
     /** Sums that claims need. @type {Followed | null} */
     this.followed = null
     const { n_chains: n, start, momentum, seed, keep = 0 } = description
@@ -100,6 +102,7 @@ export class Run {
     const [n, before] = arrays.momentum.shape
     const after = this.sampler.auxiliary.shape[0]
     if (after === before) return
+    this.adaptingFrom = this.steps
     const old = engine.view(arrays.momentum).slice()
     const position = engine.array(engine.view(arrays.position).slice(), arrays.position.shape)
     this._begin(position)
@@ -290,17 +293,22 @@ export class Run {
     this.divergence = { step: this.steps, message: filled, refused }
   }
 
+  /** The steps before the statistics begin: those of the description, and those in which the sampler adapts. */
+  get burnIn() {
+    const adapting = this.sampler.steps_that_adapt
+    return Math.max(this.description.burn_in, adapting ? this.adaptingFrom + adapting : 0)
+  }
+
   /** Make more steps of every chain, or fewer where one diverges. @param {number} n */
   advance(n) {
     const goal = this.steps + n
-    const burnIn = this.description.burn_in
     while (this.steps < goal && !this.divergence) {
       while (this.pending.length && this.pending[0].step <= this.steps) {
         this.changed = this.pending.shift()
         this.change(this.changed)
       }
       const stops = [goal, ...this.pending.slice(0, 1).map(({ step }) => step)]
-      if (this.steps < burnIn) stops.push(burnIn)
+      if (this.steps < this.burnIn) stops.push(this.burnIn)
       else if (this.followed) stops.push(this.followed.next)
       this._advance(Math.min(...stops) - this.steps)
       this.followed?.look()
@@ -310,13 +318,13 @@ export class Run {
   /** @param {number} n */
   _advance(n) {
     const { noise, estimate } = this.gradient
-    const counting = this.steps >= this.description.burn_in
+    const counting = this.steps >= this.burnIn
     const done = this._call("loop", { kernel: this.sampler.kernel, noise, estimate, counting, first: this.steps, n })
     this.steps += done
     const counts = this.engine.view(this.arrays.counts)
     this.counted += counts[GRADIENTS]
     counts[GRADIENTS] = 0
-    if (this.steps <= this.description.burn_in) {
+    if (this.steps <= this.burnIn) {
       this.countedFrom = this.steps
       counts.fill(0)
     }

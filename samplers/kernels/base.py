@@ -127,6 +127,11 @@ class Sampler(param.Parameterized):
         """The first values of the auxiliary variables, momenta and thermostats, where :attr:`start` leaves them."""
         return np.zeros(target.dim)
 
+    @property
+    def steps_that_adapt(self) -> int:
+        """The first steps, which change the kernel, so that their draws are not of the target."""
+        return int(getattr(self, "adapt_steps", 0))
+
     def thermostats(self, target: Target) -> int:
         """How many ξ a chain has, the last of what it has beside θ."""
         return 0

@@ -1,19 +1,34 @@
 """The no-U-turn sampler: Hamiltonian Monte Carlo that finds the length of its trajectories."""
 
-from math import exp, inf
+from math import exp, inf, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
+from sgmcmc_lab.samplers.kernels.adaptation import (
+    ADAPT,
+    ADAPTED,
+    WANTED,
+    adapt_steps,
+    auxiliary,
+    begin_step,
+    inverse_mass_of,
+    learn,
+    probability,
+)
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.parameters import Count, Real
 from sgmcmc_lab.samplers.requirements import FULL
+from sgmcmc_lab.samplers.targets.base import Target
 
 _DIVERGED = 1000.0
 """An energy so far above that of the start has no weight, and the trajectory cannot be trusted. Nor can it where the
 energy is −∞."""
+_WANTED = WANTED["nuts"]
 
 
 @jit.helper
@@ -25,6 +40,22 @@ def _turned(x, r, first, last):
         at_first += across * r[first, i]
         at_last += across * r[last, i]
     return at_first < 0 or at_last < 0
+
+
+@jit.helper
+def _drift_besides(x, r, time, inverse_mass):
+    """θ ← θ + ε(M⁻¹ − I)r: what a drift with masses has beside one without."""
+    for i in range(x.shape[1]):
+        x[0, i] += time * (inverse_mass[i] - 1) * r[0, i]
+
+
+@jit.helper
+def _energy_besides(r, inverse_mass):
+    """rᵀ(M⁻¹ − I)r/2."""
+    energy = 0.0
+    for i in range(r.shape[1]):
+        energy += (inverse_mass[i] - 1) * r[0, i] * r[0, i] / 2
+    return energy
 
 
 @jit.inlined
@@ -49,12 +80,14 @@ def _workspace(max_depth, dim):
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     state, model, params, out, info = borrowed((state, model, params, out, info))
-    step_size, max_depth = params[0], int(params[1])
-    theta, grad = state.position, info.gradient
+    eps, max_depth, adapting = params[0], int(params[1]), int(params[2])
+    theta, grad, memory = state.position, info.gradient, state.momentum
     n_chains, dim = theta.shape
     of_tree, of_leaf = _workspace(max_depth, dim)
     leaves, leaf_r, ends, end_r, end_grad = borrowed(of_tree)
     x, r, slope, energy, picked, picked_grad = borrowed(of_leaf)
+    unit = np.ones(dim)
+    (inverse_mass,) = borrowed((unit,))
     model.gradient(theta, grad, model.params)
     for t in range(n):
         for c in range(n_chains):
@@ -63,19 +96,27 @@ def advance(rng, state, model, source, params, out, n, info):
             for i in range(dim):
                 r[0, i] = rng.standard_normal()
                 start += r[0, i] * r[0, i] / 2
+            total, points = 0.0, 0
+            if adapting > 0:
+                eps = begin_step(memory[c, dim:], params[0], adapting)
+                inverse_mass[:] = inverse_mass_of(memory[c], dim)
+                for i in range(dim):
+                    r[0, i] /= sqrt(inverse_mass[i])
             for side in range(2):
                 ends[side], end_r[side], end_grad[side] = theta[c], r[0], grad[c]
             # Weights e^{H₀ − H} by their logs, for H may be far below the H₀ of a start in a tail.
             log_weight, moved = 0.0, False
             for depth in range(max_depth):
                 side = 1 if rng.random() < 0.5 else 0
-                time = step_size if side == 1 else -step_size
+                time = eps if side == 1 else -eps
                 x[0], r[0], slope[0] = ends[side], end_r[side], end_grad[side]
                 log_new, sound = -inf, True
                 for k in range(2**depth):
                     for i in range(dim):
                         r[0, i] -= time / 2 * slope[0, i]
                         x[0, i] += time * r[0, i]
+                    if adapting > 0:
+                        _drift_besides(x, r, time, inverse_mass)
                     model.gradient(x, slope, model.params)
                     model.potential(x, energy, model.params)
                     info.counts[jit.GRADIENTS] += 1
@@ -83,6 +124,10 @@ def advance(rng, state, model, source, params, out, n, info):
                     for i in range(dim):
                         r[0, i] -= time / 2 * slope[0, i]
                         above += r[0, i] * r[0, i] / 2
+                    if adapting > 0:
+                        above += _energy_besides(r, inverse_mass)
+                        total += probability(-above)
+                        points += 1
                     # A NaN energy compares false, and so ends the trajectory.
                     if not -inf < above < _DIVERGED:
                         sound = False
@@ -104,9 +149,11 @@ def advance(rng, state, model, source, params, out, n, info):
                 if _turned(ends, end_r, 0, 1):
                     break
             info.counts[jit.ACCEPTED] += moved
+            if adapting > 0:
+                learn(memory[c, dim:], theta[c], total / points, _WANTED, adapting)
             for i in range(dim):
                 out[t, c, i] = theta[c, i]
-    keep_alive((of_tree, of_leaf))
+    keep_alive((of_tree, of_leaf, unit))
 
 
 class NUTS(Sampler):
@@ -117,14 +164,17 @@ class NUTS(Sampler):
     points. The next state is a point of it with probability ∝ e^{−H}, those of the new half preferred.
     Invariant distribution: e^{−H}, exactly, for every ε. No length has to be chosen; what a step costs is counted as it
     is.
+    In ``adapt_steps`` first steps ε and a diagonal mass matrix M adapt, as in ``samplers/kernels/adaptation.py``:
+    r ~ N(0, M), θ ← θ + εM⁻¹r, H = U + rᵀM⁻¹r/2, and α is the mean of min(1, e^{H₀ − H}) over the points computed.
     """
 
     key = "nuts"
     title = "NUTS"
     update = (
         r"\begin{aligned}r &\sim \mathcal N(0, I);\quad \text{double the trajectory until } (\theta_+ - \theta_-)\cdot r_\pm < 0\\"
-        r"\theta_{t+1} &\sim \text{a point of it, with probability} \propto e^{-H}\end{aligned}"
+        r"\theta_{t+1} &\sim \text{a point of it, with probability} \propto e^{-H}" + ADAPT + r"\end{aligned}"
     )
+    optional = {"adapt_steps": (ADAPT,)}
     diffusion = "D = 0"
     curl = r"Q = \begin{pmatrix}0&-I\\I&0\end{pmatrix}"
     integrator = "Leapfrog, a trajectory without a turn"
@@ -149,6 +199,10 @@ class NUTS(Sampler):
         label="Doublings at most J",
         doc="A trajectory has at most 2^J points; each costs one gradient.",
     )
+    adapt_steps = adapt_steps(_WANTED)
+
+    def auxiliary(self, target: Target) -> NDArray[np.float64]:
+        return auxiliary(target, self.adapt_steps)
 
     @property
     def gradients_per_step(self) -> int:
@@ -169,20 +223,22 @@ class NUTS(Sampler):
         "new momentum": r"\mathcal N(0, I)",
         "trajectory": r"\text{double the trajectory until } (\theta_+ - \theta_-)\cdot r_\pm < 0",
         "draw": r"\text{a point of it, with probability} \propto e^{-H}",
+        "adaptation": ADAPTED,
     }
 
     def textbook_step(self, rng, run, theta, r, data):
-        eps, target = self.step_size, run.target
+        target, known = run.target, r[:, theta.shape[1] :]
+        step_size, masses = textbook.adapted(run, known, theta, self.step_size, self.adapt_steps)
 
         def leapfrog(end, side):
             x, p = end
             run.spend(3)
             p = p - side * eps / 2 * target.gradient_at(x[None])[0]
-            x = x + side * eps * p
+            x = x + side * eps * inverse_mass * p
             return x, p - side * eps / 2 * target.gradient_at(x[None])[0]
 
         def energy(x, p):
-            return -float(target.log_density(x)) + p @ p / 2
+            return -float(target.log_density(x)) + p @ (inverse_mass * p) / 2
 
         def turned(left, right):
             across = right[0] - left[0]
@@ -194,6 +250,7 @@ class NUTS(Sampler):
             for k in range(size):
                 leaves.append(leapfrog(leaves[-1] if leaves else end, side))
                 above = energy(*leaves[-1]) - start
+                statistics.append(np.exp(min(-above, 0.0)) if not np.isnan(above) else 0.0)
                 if not -inf < above < _DIVERGED:
                     return None
                 logs.append(-above)
@@ -205,8 +262,10 @@ class NUTS(Sampler):
             return leaves[-1], drawn, np.logaddexp.reduce(logs)
 
         for c in range(len(theta)):
-            momentum = np.array([rng.standard_normal() for _ in theta[c]])
-            run.aside("new momentum", c, [theta[c], theta[c] + eps * momentum], momentum=momentum)
+            eps, inverse_mass = step_size[c], masses[c]
+            statistics: list[float] = []
+            momentum = np.array([rng.standard_normal() for _ in theta[c]]) / np.sqrt(inverse_mass)
+            run.aside("new momentum", c, [theta[c], theta[c] + eps * inverse_mass * momentum], momentum=momentum)
             ends = {-1: (theta[c].copy(), momentum), 1: (theta[c].copy(), momentum)}
             start, weight = energy(theta[c], momentum), 0.0
             drawn = theta[c].copy()
@@ -225,3 +284,4 @@ class NUTS(Sampler):
                     break
             with run.part("draw", c):
                 theta[c] = drawn
+            textbook.adapt(run, c, known, theta, np.log(max(float(np.mean(statistics)), 1e-300)), 0.8, self.adapt_steps)

@@ -262,6 +262,7 @@ def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
         "params": packed(sampler.packed(target.sampled)),
         "auxiliary": packed(sampler.auxiliary(target.sampled)),
         "thermostat": getattr(sampler, "thermostat", False) is True,
+        "steps_that_adapt": sampler.steps_that_adapt,
         "thermostats": sampler.thermostats(target),
         "momentum": sampler.momentum,
         "moving": isinstance(sampler, Moving),

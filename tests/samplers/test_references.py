@@ -237,6 +237,7 @@ def thermostat(run):
 
 FIRST: dict = {
     **{key: [] for key, cls in SAMPLERS.items() if "auxiliary" not in declares(cls) and "start" not in declares(cls)},
+    **{key: [NOTHING] for key in ("hmc", "nuts", "mala")},  # they adapt nothing by default
     "svgd": [],  # its start moves θ alone
     "sghmc": [lambda run, g: np.zeros(g.shape[1])],  # Algorithm 2 begins at rest
     "sggmc": [NORMAL], "sggmc_euler": [NORMAL], "bps": [NORMAL], "amagold": [NORMAL],
@@ -395,8 +396,8 @@ SIZES = {
 """Whole numbers that say how much there is in every step, or at the start."""
 PERIODS = {"period"}
 """Whole numbers that say after how many steps something recurs."""
-TRIALS = {"trial"}
-"""After so many something happens once: tests/samplers/test_costs.py runs through all of it."""
+TRIALS = {"trial", "adapt_steps"}
+"""After so many something happens once: tests/samplers/test_costs.py or kernels/test_adaptation.py runs through it."""
 
 
 def test_every_whole_number_is_a_size_or_a_period():

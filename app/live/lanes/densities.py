@@ -55,7 +55,7 @@ class LaneRecord(Record):
     def left(self) -> int:
         """Steps to where the run has the experiment's length; 0 once it is there."""
         spec = self.run.spec
-        return max(max(self.run.counted_from, spec.burn_in) + spec.n_steps - self.run.steps, 0)
+        return max(max(self.run.counted_from, self.run.burn_in) + spec.n_steps - self.run.steps, 0)
 
     def record(self, rests: bool = False) -> None:
         """Add a point to the curve if the run has become enough longer, or longer at all where it rests."""
@@ -219,7 +219,7 @@ class DensityLanes(Lanes):
         )
 
     def readout(self, state: AppState, frames_a_second: float) -> str:
-        steps, burn_in = self._steps, self.experiment.burn_in
+        steps, burn_in = self._steps, max(run.burn_in for run in self.runs)
         if 0 < steps <= burn_in:
             return f"burn-in {steps:,} of {burn_in:,}"
         if state.slow:

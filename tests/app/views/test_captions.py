@@ -546,6 +546,23 @@ def thermostat(key):
     np.testing.assert_array_equal(first, [1.5])
 
 
+@recomputes("adaptation")
+def adaptation(key):
+    """Of HMC's chains the steps made, ε₀, m, H̄, x̄, ε stand behind the momentum, and last the variances."""
+    lanes = [("hmc", {"adapt_steps": BURN_IN}), ("sgld", {"step_size": 0.1})]
+    made = stage(key, "gaussian", lanes, GAUSSIAN)
+    known = made.raw[0].run.momentum[:, 1:]
+    made_so_far = BURN_IN + BEFORE + AFTER
+    assert (known[:, 0] == made_so_far).all()
+    eps, scale = stats.gmean(known[:, 5]), np.sqrt(known[:, -1].mean())
+    name = made.raw[0].name
+    assert captions(made) == [f"{name}  fixed: ε {eps:.3g}, scale {scale:.3g}", f"{made.raw[1].name}  does not adapt"]
+    data = made.view.compute(made.frame)
+    np.testing.assert_allclose([data["lane 0"][1][0], data["lane 0"][2][0]], [eps, known[:, 7].mean()])
+    np.testing.assert_array_equal(data["wanted 0"][0], [0.651])
+    assert made.view.compute(made.frame) == {}
+
+
 @recomputes("rungs")
 def rungs(key):
     """A swap of every chain is proposed at every step, the burn-in's too; a view that saw no change counts all."""
