@@ -8,6 +8,7 @@ from sgmcmc_lab.samplers.targets.correlated_gaussian import CorrelatedGaussian
 from sgmcmc_lab.samplers.targets.curve_network import CurveNetwork
 from sgmcmc_lab.samplers.targets.dirichlet import DenseDirichlet, SparseDirichlet
 from sgmcmc_lab.samplers.targets.double_well import DoubleWell
+from sgmcmc_lab.samplers.targets.eight_schools import EightSchools
 from sgmcmc_lab.samplers.targets.funnel import Funnel
 from sgmcmc_lab.samplers.targets.gamma import Gamma
 from sgmcmc_lab.samplers.targets.gaussian import Gaussian
@@ -48,6 +49,7 @@ TARGETS: Registry[type[Target]] = Registry(
     Ring,
     GaussianMixture,
     Funnel,
+    EightSchools,
     Gamma,
     LogNormal,
     SparseDirichlet,

@@ -1,0 +1,254 @@
+"""The eight schools: a hierarchical posterior between its centrings (Rubin 1981)."""
+
+from collections.abc import Callable
+from functools import cached_property
+from math import exp, log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.base import Array, Column, Target, subscript
+from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
+
+EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+"""Of coaching in schools A to H, in points of the SAT."""
+ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+"""Their standard errors."""
+N = len(EFFECTS)
+PRIOR_VARIANCE = 25.0
+"""Of the mean effect μ: its prior is N(0, 5²)."""
+
+# The packed parameters: the centring, the scale of τ's prior, the log of the bound of the integrated likelihood; then
+# the effects and their variances.
+_CENTRING, _SCALE, _BOUND, _FIRST = 0, 1, 2, 3
+_LOWEST, _HIGHEST = -32.0, 9.0
+"""Of log τ: its density falls as τ to the left, and at least as fast as τ⁻⁹ far to the right."""
+_PANELS = 40
+_SLACK = 1e-3
+"""The highest value of a log likelihood on a grid of 640 points is nearer than this to its maximum."""
+
+
+@jit.helper
+def _of_mean(tau, params):
+    """The precision and the mean of μ given τ, and the log likelihood of τ, with μ and all effects integrated."""
+    precision, pull, total = 1 / PRIOR_VARIANCE, 0.0, 0.0
+    for j in range(N):
+        y, variance = params[_FIRST + j], params[_FIRST + N + j] + tau * tau
+        precision += 1 / variance
+        pull += y / variance
+        total -= (y * y / variance + log(variance)) / 2
+    return precision, pull / precision, total + (pull * pull / precision - log(precision)) / 2
+
+
+@jit.helper
+def _draw_tau(rng, params):
+    """τ from its posterior, by rejection from its prior, and the precision and the mean of μ given τ."""
+    while True:
+        tau = params[_SCALE] * abs(rng.standard_normal() / rng.standard_normal())
+        precision, mean, likelihood = _of_mean(tau, params)
+        if rng.random() < np.exp(likelihood - params[_BOUND]):
+            return tau, precision, mean
+
+
+@jit.potential
+def potential(theta, out, params):
+    centring = params[_CENTRING]
+    for c in range(theta.shape[0]):
+        log_tau, mu = theta[c, 0], theta[c, N + 1]
+        tau, width = np.exp(log_tau), np.exp(centring * log_tau)
+        total = mu * mu / (2 * PRIOR_VARIANCE) + np.log1p((tau / params[_SCALE]) ** 2) - log_tau
+        for j in range(N):
+            z = (theta[c, 1 + j] - centring * mu) / width
+            rest = params[_FIRST + j] - mu - tau * z
+            total += z * z / 2 + centring * log_tau + rest * rest / (2 * params[_FIRST + N + j])
+        out[c] = total
+
+
+@jit.gradient
+def gradient(theta, out, params):
+    centring = params[_CENTRING]
+    for c in range(theta.shape[0]):
+        log_tau, mu = theta[c, 0], theta[c, N + 1]
+        tau, width = np.exp(log_tau), np.exp(centring * log_tau)
+        ratio = (tau / params[_SCALE]) ** 2
+        of_tau, of_mu = 2 * ratio / (1 + ratio) - 1, mu / PRIOR_VARIANCE
+        for j in range(N):
+            z = (theta[c, 1 + j] - centring * mu) / width
+            pull = (params[_FIRST + j] - mu - tau * z) / params[_FIRST + N + j]
+            slope = z - tau * pull
+            out[c, 1 + j] = slope / width
+            of_mu -= centring * slope / width + pull
+            of_tau += centring * (1 - z * slope) - pull * tau * z
+        out[c, 0], out[c, N + 1] = of_tau, of_mu
+
+
+@jit.draw
+def draw(rng, out, params):
+    centring = params[_CENTRING]
+    for c in range(out.shape[0]):
+        tau, precision, mean = _draw_tau(rng, params)
+        mu = mean + rng.standard_normal() / sqrt(precision)
+        out[c, 0], out[c, N + 1] = np.log(tau), mu
+        for j in range(N):
+            error = params[_FIRST + N + j]
+            share = error / (error + tau * tau)
+            z = tau * (params[_FIRST + j] - mu) / (error + tau * tau) + sqrt(share) * rng.standard_normal()
+            out[c, 1 + j] = centring * mu + np.exp(centring * np.log(tau)) * z
+
+
+class _GivenTau(NamedTuple):
+    """The points of a quadrature over log τ: their weights in the posterior, and the laws given τ."""
+
+    log_tau: Array
+    weights: Array
+    density: Array
+    """Of log τ."""
+    mean: Array
+    """Of μ."""
+    variance: Array
+    """Of μ."""
+    log_evidence: float
+    """log ∫e^{−U}."""
+
+
+class EightSchools(Target):
+    """y_j ~ N(μ + τz_j, σ_j²) with z_j ~ N(0, 1), μ ~ N(0, 5²) and τ half-Cauchy: eight effects of coaching.
+
+    θ = (log τ, x_1, …, x_8, μ), and the chains move in x_j = cμ + τ^c z_j. At c = 1, centred, x_j is the effect of
+    school j, and log τ and x_j make a funnel with its neck at small τ. At c = 0, not centred, x_j = z_j, and no scale
+    depends on τ. The data say little about τ, so that the posterior is near the prior's funnel.
+
+    Given τ all else is Gaussian. Exact draws are by rejection from the prior of τ, and the marginals are by quadrature
+    over log τ.
+    """
+
+    key = "eight_schools"
+    title = "Eight schools"
+    tex = r"\begin{aligned}U(\theta) = {}&\frac{\mu^2}{50} + \log\Bigl(1 + \frac{\tau^2}{s^2}\Bigr) - \log\tau\\&+ \sum_{j=1}^{8}\frac{z_j^2}{2} + c\log\tau + \frac{(y_j - \mu - \tau z_j)^2}{2\sigma_j^2},\quad z_j = \frac{x_j - c\mu}{\tau^c}\end{aligned}"
+    source = "Rubin 1981; Papaspiliopoulos, Roberts & Sköld 2007 for c; priors of Stan's posterior database"
+    potential, gradient, draw = potential, gradient, draw
+    dim = N + 2
+
+    centring = Real(
+        0.0,
+        bounds=(0.0, 1.0),
+        tex="c",
+        label="Centring c",
+        doc="At 1 the chains move in the effects themselves, whose spread is τ: a funnel. At 0 they move in standardised effects, which hardly depend on τ.",
+    )
+    prior_scale = Real(
+        5.0,
+        bounds=(0.5, 50.0),
+        log=True,
+        tex="s",
+        label="Scale of τ's prior s",
+        doc="The median of τ, the spread of the effects among schools, before there are data.",
+    )
+
+    def packed(self) -> Array:
+        return np.concatenate([[self.centring, self.prior_scale, self._bound], EFFECTS, ERRORS**2])
+
+    def _integrated(self, log_tau: Array) -> tuple[Array, Array, Array]:
+        """The mean and the variance of μ given τ, and the log likelihood of τ."""
+        variances = ERRORS**2 + np.exp(2 * log_tau)[:, None]
+        precision = 1 / PRIOR_VARIANCE + (1 / variances).sum(axis=1)
+        pull = (EFFECTS / variances).sum(axis=1)
+        squares = (EFFECTS**2 / variances + np.log(variances)).sum(axis=1)
+        return pull / precision, 1 / precision, (pull**2 / precision - np.log(precision) - squares) / 2
+
+    @cached_property
+    def _bound(self) -> float:
+        return float(self._integrated(rule(_LOWEST, _HIGHEST, _PANELS)[0])[2].max()) + _SLACK
+
+    @cached_property
+    def _given_tau(self) -> _GivenTau:
+        log_tau, weights = rule(_LOWEST, _HIGHEST, _PANELS)
+        mean, variance, likelihood = self._integrated(log_tau)
+        log_prior = log_tau - np.logaddexp(0.0, 2 * (log_tau - log(self.prior_scale)))
+        density = np.exp(log_prior + likelihood)
+        total = float((density * weights).sum())
+        # ∫e^{−U} has a factor √(2π)σ_j of each school's effect, and √(2π) of μ.
+        constant = (N + 1) * log(2 * np.pi) / 2 + float(np.log(ERRORS).sum())
+        return _GivenTau(log_tau, density * weights / total, density / total, mean, variance, log(total) + constant)
+
+    def start(self) -> Array:
+        return np.zeros(self.dim)
+
+    def log_density(self, theta: Array) -> Array:
+        log_tau, x, mu = theta[..., 0], theta[..., 1:-1], theta[..., -1]
+        z = (x - self.centring * mu[..., None]) * np.exp(-self.centring * log_tau)[..., None]
+        rest = EFFECTS - mu[..., None] - np.exp(log_tau)[..., None] * z
+        of_tau = np.logaddexp(0.0, 2 * (log_tau - log(self.prior_scale))) + (N * self.centring - 1) * log_tau
+        of_schools = (z**2 + (rest / ERRORS) ** 2).sum(axis=-1) / 2
+        return -(mu**2 / (2 * PRIOR_VARIANCE) + of_tau + of_schools) - self._given_tau.log_evidence
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        given = self._given_tau
+        mean = float((given.weights * given.log_tau).sum())
+        variance = float((given.weights * (given.log_tau - mean) ** 2).sum())
+        law_of_tau = rule_cdf(_LOWEST, _HIGHEST, given.density)
+        return (
+            Column("log τ", -20.0, 6.0, law_of_tau, mean, variance, shown=(-3.5, 4.0)),
+            *(self._mixture(f"x{subscript(j + 1)}", *self._given(j)) for j in range(N)),
+            self._mixture("μ", given.mean, given.variance),
+        )
+
+    def _given(self, j: int) -> tuple[Array, Array]:
+        """The mean and the variance of x_j given τ, with μ integrated: x_j is linear in μ and Gaussian besides."""
+        given, error, c = self._given_tau, ERRORS[j] ** 2, self.centring
+        tau = np.exp(given.log_tau)
+        share = tau ** (1 + c) / (error + tau**2)
+        return (
+            share * EFFECTS[j] + (c - share) * given.mean,
+            tau ** (2 * c) * error / (error + tau**2) + (c - share) ** 2 * given.variance,
+        )
+
+    def _mixture(self, name: str, means: Array, variances: Array) -> Column:
+        """A mixture of Gaussians with the weights of log τ."""
+        weights, sds = self._given_tau.weights, np.sqrt(variances)
+        mean = float((weights * means).sum())
+        variance = float((weights * (variances + (means - mean) ** 2)).sum())
+        kept = weights > 1e-14
+        low, high = float((means - 8 * sds)[kept].min()), float((means + 8 * sds)[kept].max())
+        cdf = _by_blocks(lambda x: np.asarray((weights * special.ndtr((x[:, None] - means) / sds)).sum(axis=1)))
+        sd = sqrt(variance)
+        reach = (max(low, mean - 9 * sd), min(high, mean + 9 * sd))
+        return Column(name, *reach, cdf, mean, variance, shown=(mean - 3.6 * sd, mean + 3.6 * sd))
+
+    tried_at = ({"centring": 1.0}, {"centring": 0.5, "prior_scale": 50.0}, {"prior_scale": 0.5})
+    drawn_at = {"centring": 0.7, "prior_scale": 2.0}
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        variances = ERRORS**2
+        while True:
+            tau = self.prior_scale * abs(rng.standard_normal() / rng.standard_normal())
+            precision = 1 / 25 + sum(1 / (v + tau**2) for v in variances)
+            mean = sum(y / (v + tau**2) for y, v in zip(EFFECTS, variances, strict=True)) / precision
+            # log p(y | τ) by the prior over the posterior of μ, at its mean.
+            likelihood = -(mean**2) / 50 - log(precision) / 2
+            for y, v in zip(EFFECTS, variances, strict=True):
+                likelihood -= ((y - mean) ** 2 / (v + tau**2) + log(v + tau**2)) / 2
+            if rng.random() < exp(likelihood - self._bound):
+                break
+        mu = mean + rng.standard_normal() / sqrt(precision)
+        c, effects = self.centring, []
+        for y, v in zip(EFFECTS, variances, strict=True):
+            sd = sqrt(v / (v + tau**2))
+            z = tau * (y - mu) / (v + tau**2) + sd * rng.standard_normal()
+            effects.append(c * mu + tau**c * z)
+        return [log(tau), *effects, mu]
+
+
+def _by_blocks(cdf: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The same function, of 4,096 points at once."""
+
+    def of_any(x: Array) -> Array:
+        flat = np.ravel(np.asarray(x, dtype=float))
+        found = [cdf(block) for block in np.array_split(flat, max(1, -(-len(flat) // 4096)))]
+        return np.concatenate(found).reshape(np.shape(x))
+
+    return of_any
