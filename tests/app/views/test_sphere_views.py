@@ -397,7 +397,7 @@ def test_points_of_the_globe_are_on_the_sphere():
 def settle(page, frames=400, steps=25):
     for _ in range(frames):
         page.compute(steps)
-    return page.view.means
+    return page.view.heat
 
 
 @pytest.mark.slow
