@@ -40,13 +40,13 @@ class Wire(JSComponent):
         await self._send_bytes(json.dumps(data).encode())
 
     async def _send_bytes(self, content: bytes) -> None:
-        socket = self.socket
-        if socket is None:
+        document, socket = self._document, self.socket
+        if document is None or socket is None:
             return
         # To encode a message, Bokeh would list every model of the page; only the bytes differ between messages.
         if not self._head:
-            data = self._document.get_model_by_name(self.name)
-            models = self._document.select({"type": ReactiveESM})
+            data = document.get_model_by_name(self.name)
+            models = document.select({"type": ReactiveESM})
             self._head = _head(next(model for model in models if model.data is data))
         await socket.send_framed(self._head + framed(content))
 

@@ -9,12 +9,16 @@ with those who wait; between the two the system decides, which gives each the sa
 import threading
 import time
 from collections.abc import Callable
+from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from sgmcmc_lab.samplers.low_priority import step_back
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LONG_SECONDS = 0.1
 """Work that has run for so long holds up nobody any more: two frames' steps, which end after .04 s each."""
@@ -101,7 +105,7 @@ class Pool:
         """The pool as an executor of an event loop, for the work of one page."""
         return Executor(self, share)
 
-    def submit(self, share: ProcessorShare, call: Callable[[], Any]) -> Future[Any]:
+    def submit(self, share: ProcessorShare, call: Callable[[], T]) -> Future[T]:
         """Let work wait for its turn."""
         with self._changed:
             work = self._queue.put(share, call)
@@ -135,7 +139,7 @@ class Pool:
                 self._idle += 1
 
 
-class Executor:
+class Executor(futures.Executor):
     """A pool for the work of one page.
 
     A page keeps its share, never this: from here a way leads to the work of others, and what can be reached from a page
@@ -145,9 +149,9 @@ class Executor:
     def __init__(self, pool: Pool, share: ProcessorShare):
         self._pool, self._share = pool, share
 
-    def submit(self, call: Callable[..., Any], *args: Any) -> Future[Any]:
+    def submit(self, call: Callable[P, T], /, *args: P.args, **named: P.kwargs) -> Future[T]:
         """Let it be called when it is this page's turn."""
-        return self._pool.submit(self._share, lambda: call(*args))
+        return self._pool.submit(self._share, lambda: call(*args, **named))
 
 
 def _carry_out(work: Work) -> None:

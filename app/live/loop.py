@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from sgmcmc_lab.app.live.bus import Bus
 from sgmcmc_lab.app.live.fair_executor import Pool
+from sgmcmc_lab.app.views.base import Feed
 
 log = logging.getLogger("sgmcmc-lab")
 
@@ -245,7 +246,8 @@ class Live(ABC):
 
     async def _send_layout(self) -> None:
         self._stale = False
-        self._feeds, feeds = [], []
+        self._feeds = []
+        feeds: list[Feed] = []
         for view in self.views:
             indices = {}
             for name, feed in view.feeds.items():

@@ -140,7 +140,7 @@ def ks_columns(step: Step) -> list[int]:
     measures = [claim.make_measure() for claim in step.claims]
     if step.sweep is not None:
         measures.append(MEASURES[step.sweep.measure.key](**step.sweep.measure.values()))
-    return [int(measure.column) - 1 for measure in measures if isinstance(measure, KS) and measure.column]
+    return [column - 1 for measure in measures if isinstance(measure, KS) and (column := int(measure.column))]
 
 
 def described_measure(measure: Measure) -> dict[str, Any]:

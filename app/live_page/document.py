@@ -419,7 +419,7 @@ def _stops(
     scenes: Mapping[int, Scene],
 ) -> dict[str, Any]:
     """For each parameter of the target with a slider: the differences at each of its values."""
-    out = {}
+    out: dict[str, Any] = {}
     first = state.experiment.target.values()
     for name, parameter in declared(TARGETS[state.experiment.target.key]):
         found, cut = [], False
@@ -564,7 +564,9 @@ def _equations(sampler: type[Sampler], gradient: type[Estimator], spec: RunSpec)
     """The formulas of a step for all values of the flags that change them; those at the first values come last."""
     first, schedule = spec.sampler.values(), spec.make_schedule().equations
     own = {name: first[name] for name in sampler.optional}
-    found = [dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))]
+    found: list[dict[str, Value]] = [
+        dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))
+    ]
     return [
         (
             flags,

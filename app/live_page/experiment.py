@@ -43,7 +43,8 @@ def live_page(
 def model_page(state: AppState, title: str, text: str = "", beside: bool = False) -> str:
     """The page of a model of data: a recording below ``text``, which is HTML. Raises :class:`SpecError`."""
     found = recording.of_page(state)
-    step = {"claims": [], "separate": [], "sweep": None, "question": None, "values": {}, "recording": found}
+    step: dict[str, Any] = {"claims": [], "separate": [], "sweep": None, "question": None, "values": {}}
+    step["recording"] = found
     there = recording.html(1, " ".join([recording.OF_PAGE.format(steps=found["steps"][-1]), *_left_out(state, found)]))
     text = f"<section class='text' data-step='1'>{text}<div class='after'>{there}</div></section>"
     return document(title, [None], text, beside, lesson={"key": "", "steps": [step], "poisson": None}).text

@@ -40,8 +40,8 @@ def followed_page(state: AppState, racing: bool = False) -> Followed:
     )
     text = f"<section class='text' data-step='1'>{''.join(parts)}</section>" if parts else ""
     if state.experiment.of_model:
-        page = model_page(state, title, "".join(parts), beside=True)
-        return Followed(page, [], state.shown_views(), 1)
+        text = model_page(state, title, "".join(parts), beside=True)
+        return Followed(text, [], state.shown_views(), 1)
     page = document(title, [state], text, beside=True, companions=COMPANIONS if racing else ())
     (step_data,) = page.steps
     kinds = [step_data["kinds"][number] for number in step_data["lanes"]]

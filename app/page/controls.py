@@ -70,7 +70,7 @@ Make = Callable[[], list[Any]]
 """Makes the widgets of a part of a sidebar."""
 
 
-def log_stops(parameter: Real | Count, value: Value) -> list[float | int]:
+def log_stops(parameter: Real | Count, value: float | int) -> list[float | int]:
     """The values of a logarithmic slider, and ``value`` among them."""
     low, high = (float(bound) for bound in parameter.bounds)
     n = max(2, round(PER_DECADE * np.log10(high / low)) + 1)
@@ -119,7 +119,7 @@ def in_words(option: str) -> str:
 
 def as_shown(parameter: param.Parameter, value: Value) -> Any:
     """A value as its widget holds it."""
-    if isinstance(parameter, CountVector | RealVector):
+    if isinstance(parameter, CountVector | RealVector) and isinstance(value, tuple):
         return ", ".join(str(x).removesuffix(".0") for x in value)
     return value
 
@@ -145,7 +145,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply, own: str = ""
             options["Your own"] = own
         made = pmui.Select(options=options, value=value, size="small", **common)
         watched = "value"
-    elif parameter.log:
+    elif parameter.log and isinstance(value, float | int):
         return slider({_shown(x): x for x in log_stops(parameter, value)}, value, apply, **common)
     else:
         low, high = parameter.bounds
@@ -188,7 +188,8 @@ class _Followed:
         self._known, self._asked = self.read(), made.value
 
     def refresh(self) -> None:
-        made, value = self.slot[0], self.read()
+        made: Any = self.slot[0]
+        value = self.read()
         if value == self._known and made.value != self._asked and "value_throttled" in made.param:
             # A hand has moved the slider on, and is not done.
             return
@@ -284,6 +285,9 @@ class ControlPanel(ABC):
             self.notify("warning", message)
         return True
 
+    def _clicked(self, change: Callable[[], Any], _: Any) -> None:
+        self._do(change)
+
     def _card(
         self, index: int, colour: str, menu: Any, remove: Callable[[int], Any] | None, what: str, body: list[Any]
     ) -> Any:
@@ -323,7 +327,7 @@ class ControlPanel(ABC):
             disabled=full,
             description=f"{label}: {help_}",
         )
-        button.on_click(lambda _: self._do(add))
+        button.on_click(partial(self._clicked, add))
         return button
 
     def _seed(self, doc: str, end: int) -> Any:
@@ -406,7 +410,7 @@ class Controls(ControlPanel):
         An experiment that is cancelled, or cannot be opened, is replaced by the one before, whose values differ.
         """
         super().refresh(force)
-        self._own.show(self.state.upload, self.state.brought)
+        self._own.put(self.state.upload, self.state.brought)
 
     def _take(self, change: Callable[..., None], *args: Any) -> None:
         """Take a file, or read it in another way; what is wrong with it is said below the data."""
@@ -666,7 +670,7 @@ class Controls(ControlPanel):
             margin=(10, 10),
             description="Recipe workbench: type your own D(z) and Q(z), and see whether it is right and how fast it mixes.",
         )
-        bench.on_click(lambda _: self._do(self.state.open_workbench))
+        bench.on_click(partial(self._clicked, self.state.open_workbench))
         return [bench]
 
     def _pages(self) -> list[Any]:
@@ -682,7 +686,11 @@ class Controls(ControlPanel):
             items=[{"label": title} for title in models],
             description="Models of data: methods for a model of real data, side by side.",
         )
-        menu.on_click(lambda item: self._do(self.state.set_target, models[item["label"]]))
+
+        def chosen(item: Any) -> None:
+            self._do(self.state.set_target, models[item["label"]])
+
+        menu.on_click(chosen)
         made = [menu]
         if self.state.experiment.of_model:
             back = pmui.Button(
@@ -694,6 +702,6 @@ class Controls(ControlPanel):
                 margin=(4, 10),
                 description="Known distributions: samplers on distributions whose answers are known exactly.",
             )
-            back.on_click(lambda _: self._do(self.state.set_target, DEFAULT.target.key))
+            back.on_click(partial(self._clicked, partial(self.state.set_target, DEFAULT.target.key)))
             made.append(back)
         return made

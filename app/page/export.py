@@ -4,7 +4,7 @@ import asyncio
 import io
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -134,12 +134,12 @@ class ExportMenu:
             sx={"color": "white"},
             items=self._items(),
         )
-        self.panel.on_click(self._clicked)
+        self.panel.on_click(self._clicked)  # type: ignore[arg-type]  # it takes a coroutine function as well
         state.param.watch(lambda *_: self._refresh(), "experiment")
 
-    def actions(self) -> dict[str, tuple[str, Callable[[], Any]]]:
+    def actions(self) -> dict[str, tuple[str, Callable[[], Awaitable[None]]]]:
         """An icon and an action for each label."""
-        common = {
+        common: dict[str, tuple[str, Callable[[], Awaitable[None]]]] = {
             "Copy the link": ("link", self._link),
             "Picture (PNG)": ("image", self.picture),
             **{f"Film of {n} s (WebM)": ("videocam", partial(self.film, n)) for n in SECONDS},

@@ -135,7 +135,7 @@ class Frame:
 
     def toggle_sidebar(self) -> None:
         """Open or close the sidebar, where the page has one."""
-        if self.page.sidebar and not self._state.position.restricted:
+        if len(self.page.sidebar) and not self._state.position.restricted:
             self.page.sidebar_open = not self.page.sidebar_open
 
     def _choose_theme(self, event: Any) -> None:

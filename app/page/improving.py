@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from math import isnan
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import panel as pn
 import panel_material_ui as pmui
@@ -96,7 +96,9 @@ class Improving:
         search = climb(recipe, target, self.family.value, seconds=LONGEST_SECONDS)
         self._do_later(self._follow(search, state.experiment.target))
 
-    def _show(self, running: bool, text: str, severity: str = "info", share: float = 0.0) -> None:
+    def _show(
+        self, running: bool, text: str, severity: Literal["info", "success", "warning"] = "info", share: float = 0.0
+    ) -> None:
         self.running = running
         self.button.param.update(label="Stop" if running else "Improve", icon="close" if running else "trending_up")
         self.family.disabled = running

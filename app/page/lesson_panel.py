@@ -1,6 +1,7 @@
 """The panel of a lesson: text, question, controls, claims, and the ways on."""
 
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -307,7 +308,7 @@ class LessonPanel:
                 state = "right" if number == question.answer else "wrong" if number == answer else "other"
             parts.append(
                 Option(
-                    lambda number=number: self.reply(number),
+                    partial(self.reply, number),
                     state=state,
                     words=as_words(text),
                     sizing_mode="stretch_width",

@@ -204,6 +204,7 @@ class RoomPanel:
         self._student = self._student or (student if TOKEN.fullmatch(student) else new_mark())
         # A page that has just opened the room is asked for what it keeps before it keeps it.
         secret = self._secret or (secret if TOKEN.fullmatch(secret) else "")
+        maker = False
         while not self.ended and self.state.room == code and self._coming is coming:
             try:
                 maker = bool(secret) and await self._made(code, secret)
@@ -239,7 +240,7 @@ class RoomPanel:
         outside = shown.outside(why, again)
         if outside != self._shown:
             self._shown = outside
-            await self.bar.show(outside)
+            await self.bar.put(outside)
 
     async def _open_again(self) -> None:
         secret, self._opening = self._proof, True
@@ -294,7 +295,7 @@ class RoomPanel:
         self.lesson.withhold(False)
         self._was_in, self.state.room = False, ""
         self._shown = shown.after_leaving()
-        self._do(self.bar.show(self._shown))
+        self._do(self.bar.put(self._shown))
         self._write_link()
 
     def _is_here(self, ask: Ask) -> bool:
@@ -400,7 +401,7 @@ class RoomPanel:
         now = self._what(self._room_state)
         if now != self._shown:
             self._shown = now
-            self._do(self.bar.show(now))
+            self._do(self.bar.put(now))
 
     def _what(self, room_state: RoomState) -> dict[str, Any]:
         """The contents of the bar: of the bars only what this page may see."""

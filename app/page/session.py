@@ -9,6 +9,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
+from bokeh.document import Document
 from bokeh.models import Div
 from panel.io.state import set_curdoc
 
@@ -82,7 +83,7 @@ class Session:
         self._task: asyncio.Task[None] | None = None
         self._play: Any = None
         """The button that plays and pauses, where the page has one."""
-        self._document = pn.state.curdoc
+        self._document: Document = pn.state.curdoc
         self._still = False
         self._errands: set[asyncio.Task[None]] = set()
         self._waiting: list[Callable[[], None]] = []
@@ -476,7 +477,7 @@ class Session:
         return [made for name, made in named.items() if name not in state.hidden]
 
 
-def view_chooser(**options: Any) -> Any:
+def view_chooser(**options: Any) -> pmui.CheckButtonGroup:
     """The buttons that put views on the page and take them off."""
     return pmui.CheckButtonGroup(
         **options, size="small", margin=(2, 4), color="primary", sizing_mode="stretch_width",

@@ -6,7 +6,7 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from tornado import process
+from tornado.process import task_id
 
 from sgmcmc_lab.app import link
 from sgmcmc_lab.app.live.page_lock import on_page
@@ -86,7 +86,7 @@ class ShareDialog:
         return hosts(port)
 
     def _show(self, urls: list[str]) -> None:
-        alone = process.task_id() is not None and not isinstance(store(), Redis)
+        alone = task_id() is not None and not isinstance(store(), Redis)
         if not urls:
             parts = [self._unreachable()]
         elif alone:

@@ -1,10 +1,12 @@
 """The page of one session: header, sidebar, transport, views and cards."""
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+from bokeh.document import Document
 from panel.io.resources import get_dist_path
 
 from sgmcmc_lab.app import link
@@ -176,11 +178,12 @@ class Page(Session):
         choosers = pn.Column(styles={"flex": "1 1 200px", "min-width": "0"}, margin=0)
 
         def offer_views(options: dict[str, str]) -> None:
-            if not choosers.objects or choosers[0].options != options:
+            chooser: Any = choosers[0] if len(choosers) else None
+            if chooser is None or chooser.options != options:
                 chooser = view_chooser(options=options, value=state.shown_views())
                 chooser.param.watch(choose, "value")
                 choosers[:] = [chooser]
-            choosers[0].value = state.shown_views()
+            chooser.value = state.shown_views()
 
         def refresh(*_: Any) -> None:
             experiment, titles = state.experiment, state.lane_titles()
@@ -207,9 +210,16 @@ class Page(Session):
                 speed.param.trigger("value")
             speed.value, speed.visible = -state.slow or state.speed, state.shows("speed")
 
-        coordinate.param.watch(lambda event: event.new is not None and setattr(state, "coordinate", event.new), "value")
-        inside.param.watch(lambda event: event.new is not None and state.look_inside(event.new), "value")
-        axis.param.watch(lambda event: event.new is not None and setattr(state, "axis", event.new), "value")
+        def follow(menu: pmui.Select, change: Callable[[Any], None]) -> None:
+            def chosen(event: Any) -> None:
+                if event.new is not None:
+                    change(event.new)
+
+            menu.param.watch(chosen, "value")
+
+        follow(coordinate, partial(setattr, state, "coordinate"))
+        follow(inside, state.look_inside)
+        follow(axis, partial(setattr, state, "axis"))
 
         def choose(event: Any) -> None:
             state.position.everything |= _MORE in event.new
@@ -239,7 +249,7 @@ class Page(Session):
     def show_work(self, what: str, share: float | None) -> None:
         self.show_status("")
         # Few pages ever have it, so it is made where it is first seen.
-        if not self.work.objects:
+        if not len(self.work):
             if not what:
                 return
             self.work.objects = self._work()
@@ -303,7 +313,7 @@ def _when_seen(made: Any) -> Any:
     place = pn.Column(margin=0)
 
     def put(*_: Any) -> None:
-        if made.visible and not place.objects:
+        if made.visible and not len(place):
             place.objects = [made]
         place.visible = made.visible
 
@@ -325,5 +335,6 @@ def page() -> Any:
     """A new page, for a new session."""
     # Panel knows where its styles are once it has written the HTML, which a session that is made anew for a connection
     # never has; until then it asks another host for them.
-    pn.state.curdoc.template_variables["dist_url"] = get_dist_path()
+    document: Document = pn.state.curdoc
+    document.template_variables["dist_url"] = get_dist_path()
     return Page().page

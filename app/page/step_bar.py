@@ -68,14 +68,14 @@ class StepBar:
         self._equation = MathJax(text="", stylesheets=[_EQUATION], **look)
         self._words = Div(text="", stylesheets=[_STYLE], **look)
         self.panel = pn.Column(sizing_mode="stretch_width", margin=(0, 8), visible=False)
-        self._buttons: Any = None
+        self._buttons: pn.FlexBox | None = None
         state.param.watch(lambda *_: self._refresh(), ["slow", "present"])
         self._refresh()
 
     def _refresh(self) -> None:
         slow = bool(self.state.slow)
         # Few pages ever have it, so it is made where it is first seen.
-        if slow and not self.panel.objects:
+        if slow and not len(self.panel):
             self.panel.objects = self._parts()
         if self._buttons is not None:
             # In presenter mode the keys at the foot of the page are buttons, too.
@@ -94,7 +94,11 @@ class StepBar:
                 sx=_LOW,
                 description=f"{help_} Key: {key}",
             )
-            made.on_click(lambda _, way=way: self._play_step(way))
+
+            def pressed(_: Any, way: str = way) -> None:
+                self._play_step(way)
+
+            made.on_click(pressed)
             buttons.append(made)
         self._buttons = pn.FlexBox(*buttons, gap="4px", margin=0, sizing_mode="stretch_width", css_classes=["buttons"])
         return [

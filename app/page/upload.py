@@ -100,7 +100,7 @@ class FormatBox(pn.Column):
         self._change = change
         self._shown: Any = None
 
-    def show(self, upload: Upload | None, brought: Upload | None) -> None:
+    def put(self, upload: Upload | None, brought: Upload | None) -> None:
         """``upload`` is the file that was read, ``brought`` the last one, which may be wrong."""
         shown = (upload, brought, brought is not None and brought.failed, upload is not None and upload.read)
         if shown == self._shown:

@@ -31,6 +31,6 @@ class RoomBar(Wire):
         """Let the browser keep what makes this page one of the room's."""
         await self._send({"type": "keep", "student": student, "secret": secret})
 
-    async def show(self, what: dict[str, Any]) -> None:
+    async def put(self, what: dict[str, Any]) -> None:
         """Show this in place of what is there."""
         await self._send(what)

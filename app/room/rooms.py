@@ -13,10 +13,10 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import scrypt, sha256
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 from sgmcmc_lab.app.link import ALPHABET, CODE, LETTERS
@@ -95,6 +95,9 @@ class Race:
     """The number of the last question before it."""
     over: bool = False
     """Whether it has ended; its table is shown until the teacher goes on."""
+
+
+Kind = TypeVar("Kind", Ask, Race)
 
 
 @dataclass(frozen=True)
@@ -388,15 +391,15 @@ class Rooms:
         if "link" not in room:
             return None
         await self._used("room", code)
-        ask, race, votes = _ask(room), _race(room), [dict[str, int](), dict[str, int]()]
+        ask, race, votes, before = _ask(room), _race(room), dict[str, int](), dict[str, int]()
         if ask is not None:
-            for found, number in zip(votes, (ask.number, ask.first), strict=True):
+            for found, number in zip((votes, before), (ask.number, ask.first), strict=True):
                 kept = await self._store.read(f"votes:{code}:{number}") if number else {}
                 found.update((student, int(option)) for student, option in kept.items() if option.isdecimal())
         kept = await self._store.read(f"race:{code}:{race.number}") if race is not None else {}
         entries = {student: entry for student, text in kept.items() if (entry := _entry(text))}
         students = len(await self._store.read(f"here:{code}"))
-        return RoomState(room["link"], students, ask, *votes, race, entries)
+        return RoomState(room["link"], students, ask, votes, before, race, entries)
 
     async def _room(self, code: str, student: str = "x" * 16) -> dict[str, str]:
         room = await self._store.read(f"room:{code}") if CODE.fullmatch(code) else {}
@@ -442,7 +445,7 @@ def _race(room: dict[str, str]) -> Race | None:
     return _written(Race, room.get("race", ""))
 
 
-def _written(kind: type[Any], text: str) -> Any:
+def _written(kind: type[Kind], text: str) -> Kind | None:
     """The fields of a room that a process has written; None for nothing, and for what another version of the lab has
     written.
     """
@@ -450,7 +453,7 @@ def _written(kind: type[Any], text: str) -> Any:
         made = kind(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
         return None
-    return made if all(isinstance(getattr(made, one.name), one.type) for one in fields(made)) else None
+    return made if all(isinstance(getattr(made, name), of) for name, of in get_type_hints(kind).items()) else None
 
 
 def _entry(text: str) -> dict[str, Any]:

@@ -111,7 +111,7 @@ class Audience:
             self._count_soon()
         else:
             self._draw()
-        if self._made != self._wanted(room_state) and (self._making is None or self._making.done()):
+        if self._made != self._wanted() and (self._making is None or self._making.done()):
             self._making = asyncio.get_running_loop().create_task(self._make())
 
     def _draw(self) -> None:
@@ -123,13 +123,13 @@ class Audience:
         if self._counting is None:
             self._counting = asyncio.get_running_loop().call_later(COUNT_SECONDS, self._draw)
 
-    @staticmethod
-    def _wanted(room_state: RoomState) -> tuple[str, bool]:
-        return room_state.link, room_state.racing is not None
+    def _wanted(self) -> tuple[str, bool] | None:
+        room_state = self.state_of
+        return None if room_state is None else (room_state.link, room_state.racing is not None)
 
     async def _make(self) -> None:
         """Bring the page up to date with the teacher's, without waiting for files of earlier experiments."""
-        while self.state_of is not None and self._made != (wanted := self._wanted(self.state_of)):
+        while (wanted := self._wanted()) is not None and self._made != wanted:
             making = asyncio.get_running_loop().create_task(page_message(wanted[0], self.code, wanted[1]))
             await asyncio.wait({making}, timeout=SOON)
             if not making.done():
@@ -138,9 +138,9 @@ class Audience:
                 self._show(text_of({"type": "page", **said}), placed=False)
                 # If the teacher returns to the earlier link, its page must be shown again.
                 self._made = ("", False)
-            while not making.done() and self.state_of is not None and self._wanted(self.state_of) == wanted:
+            while not making.done() and self._wanted() == wanted:
                 await asyncio.wait({making}, timeout=SOONEST)
-            if self.state_of is None or self._wanted(self.state_of) != wanted:
+            if self._wanted() != wanted:
                 making.cancel()
                 continue
             message, self._made = making.result(), wanted

@@ -115,7 +115,7 @@ class RoomSocket(WebSocketHandler):
         """Whether the page comes from this server."""
         return not self.application.guard.refusal_of_connection(origin)
 
-    def open(self, code: str) -> None:  # type: ignore[override]
+    def open(self, code: str) -> None:
         """Begin: the page has loaded."""
         self._waiting: dict[str, str] = {}
         self._sending = False

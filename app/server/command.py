@@ -31,7 +31,7 @@ LIBRARIES = (
     "tornado",
 )
 """The libraries whose versions ``--check`` prints."""
-TESTED = (
+TESTED: tuple[tuple[str, str, dict[str, float]], ...] = (
     ("gaussian", "mala", {}),
     ("quartic", "exact", {}),
     ("quartic", "hmc", {}),

@@ -226,7 +226,7 @@ def _by_id(event: Any) -> Any:
     sent = event.get("msg_data")
     values = sent.get("values") if isinstance(sent, dict) else None
     entries = values.get("entries") if isinstance(values, dict) else None
-    if values is None or not isinstance(entries, list):
+    if sent is None or values is None or not isinstance(entries, list):
         return event
     named = [
         ["model", _reference(one[1])] if isinstance(one, list) and len(one) == 2 and one[0] == "model" else one

@@ -103,7 +103,7 @@ class GuardedSocket(WSHandler):
     ``write_lock``; on the ``stream`` of Tornado's ``ws_connection``; and on the receiver's ``consume``.
     """
 
-    connection: ServerConnection | None  # type: ignore[assignment]  # Bokeh declares its first value, None, alone
+    connection: ServerConnection | None
     _credit = BURST
     _last = 0.0
     _pulled = False

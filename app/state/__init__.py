@@ -344,8 +344,10 @@ class AppState(param.Parameterized):
         lanes[lane] = {"sampler": {"key": key}}
         if schedule is not None and "step_size" in ANY_SAMPLER.find("sampler", key).param:
             lanes[lane]["schedule"] = schedule
-        if not self.experiment.of_model and gradient["key"] in SAMPLERS.find("sampler", key).gradients_for(
-            TARGETS[target]
+        if (
+            gradient is not None
+            and not self.experiment.of_model
+            and gradient["key"] in SAMPLERS.find("sampler", key).gradients_for(TARGETS[target])
         ):
             lanes[lane]["gradient"] = gradient
         self._set(lanes=lanes)
@@ -626,7 +628,7 @@ def _fit_step(lane: dict[str, Any], target: Target, before: Mapping[str, float])
     params, first = lane["sampler"]["params"], _first(lane, target)
     defaults = {name: parameter.default for name, parameter in declared(SAMPLERS[lane["sampler"]["key"]])}
     for name in params.keys() & (first.keys() | before.keys()):
-        if params[name] == (defaults | before)[name]:
-            params[name] = (defaults | first)[name]
+        if params[name] == before.get(name, defaults[name]):
+            params[name] = first.get(name, defaults[name])
         elif name in first:
             params[name] = (min if name == "step_size" else max)(params[name], first[name])

@@ -231,7 +231,7 @@ class View(ABC):
     """
 
     key: ClassVar[str]
-    title: ClassVar[str]
+    title: str
     requires: ClassVar[str] = EXACT
     """The feature of an experiment that it requires, one of those that :func:`offers`."""
     hint: str

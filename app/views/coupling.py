@@ -63,7 +63,7 @@ class CouplingView(View):
             ranges = [scale.range for scale in scales]
         else:
             names, ranges = ["steps", column.name], [(0.0, float(PATH)), Scale.of(column).range]
-        left = plot(colours, *names, *ranges)
+        left = plot(colours, names[0], names[1], *ranges)
         for name, dash in (("first", DASHES[0]), ("second", DASHES[1])):
             source = self.feed(name, "x", "y")
             left.line("x", "y", source=source, line_color=colours.text, line_width=1.5, line_dash=dash)

@@ -2,12 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from bokeh.models import FixedTicker
 
-from sgmcmc_lab.app.views.base import Array, CurvePoint, Data, LaneFrame, View
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, Position, View
 from sgmcmc_lab.app.views.marks import BRIEF, LONG, brief, lane_labels, no_draws
 from sgmcmc_lab.app.views.theme import DASHES, plot
 
@@ -26,7 +26,18 @@ def first_name(target: Any) -> str:
     return str(target.columns[0].name.split()[0])
 
 
-class Distance(View):
+class OnCurve(Protocol):
+    """A point of a curve."""
+
+    @property
+    def position(self) -> Position:
+        """How far the run was."""
+
+
+Point = TypeVar("Point", bound=OnCurve)
+
+
+class Distance(View, Generic[Point]):
     """A distance of each lane's draws from the target, and the same of as many i.i.d. draws."""
 
     label: ClassVar[str]
@@ -39,15 +50,19 @@ class Distance(View):
         """Draw the feed ``noise <lane>``: the distance of as many i.i.d. draws as the lane has made."""
 
     @abstractmethod
-    def distance(self, point: CurvePoint) -> float:
+    def curve(self, i: int, lane: LaneFrame) -> Sequence[Point]:
+        """The distance of a lane so far."""
+
+    @abstractmethod
+    def distance(self, point: Point) -> float:
         """The distance at a point of the curve."""
 
     @abstractmethod
-    def caption_of(self, point: CurvePoint) -> str:
+    def caption_of(self, point: Point) -> str:
         """The distance in words, and what else there is room for in a line."""
 
     @abstractmethod
-    def noise(self, points: Sequence[CurvePoint]) -> tuple[Array, ...]:
+    def noise(self, points: Sequence[Point]) -> tuple[Array, ...]:
         """The columns of that feed after its x, for points of the curve; the first is the lowest that is shown."""
 
     def build(self) -> Any:
@@ -87,13 +102,14 @@ class Distance(View):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """The distance now, and beside it the colour of the lane's curve."""
         out = {}
-        for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
-            said = self._said(lane.curve[-1]) if lane.curve else no_draws(lane.run)
+        for i, (label, name, lane) in enumerate(zip(self._labels, self.scene.lanes, lanes, strict=True)):
+            curve = self.curve(i, lane)
+            said = self._said(curve[-1]) if curve else no_draws(lane.run)
             said = said and f"  {said}"
             out[label.id] = brief(name, LONG - len(said)) + said
         return out
 
-    def _said(self, point: CurvePoint) -> str:
+    def _said(self, point: Point) -> str:
         return f"{self.label[:2]} {self.distance(point):.2g}" if self._short else self.caption_of(point)
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
@@ -102,9 +118,10 @@ class Distance(View):
         right, bottom, highest = self._right, self.top / 100, 0.0
         left = self._left
         for i, lane in enumerate(lanes):
+            curve = self.curve(i, lane)
             # Exact draws cost no gradients, and a log axis cannot show 0.
-            points = [point for point in lane.curve[self._sent[i] :] if point.position.on(axis) > 0]
-            self._sent[i] = len(lane.curve)
+            points = [point for point in curve[self._sent[i] :] if point.position.on(axis) > 0]
+            self._sent[i] = len(curve)
             if not points:
                 continue
             x = np.array([point.position.on(axis) for point in points])

@@ -174,7 +174,8 @@ class Drift(RecipeView):
     def _build_plane(self) -> Any:
         target, colours = self.scene.target.sampled, self.scene.colours
         ranges = shown_ranges(self._layout, target)
-        p = plot(colours, *("momentum r" if name == "r" else SYMBOLS[name] for name in self._layout.names), *ranges)
+        first, second = ("momentum r" if name == "r" else SYMBOLS[name] for name in self._layout.names)
+        p = plot(colours, first, second, *ranges)
         p.grid.grid_line_color = None
         x, y = (np.linspace(a, b, 121) for a, b in ranges)
         with np.errstate(divide="ignore"):

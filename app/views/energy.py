@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column as stacked
+from numpy.typing import NDArray
 
 from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
 from sgmcmc_lab.app.views.drags import take_curve, take_drags
@@ -119,7 +120,7 @@ class Energy(View):
             out[f"trail {i}"] = x, y, np.linspace(0.1, 0.6, len(kept))[kept]
         return out
 
-    def _on_curve(self, theta: Array) -> tuple[Array, Array, Array]:
+    def _on_curve(self, theta: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Where θ is in the figure, and which of them are there: a chain that blows up has no energy."""
         with np.errstate(all="ignore"):
             x, y = self._scale.forward(theta), self._energy(theta)

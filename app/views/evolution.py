@@ -119,8 +119,9 @@ class Simulation:
             *np.zeros(len(layout.names) - layout.dim),
         ]
         shown = shown_ranges(layout, target)
-        self.mean, self.sd = np.array(mean), np.array([NARROW * (high - low) for low, high in shown])
-        self.start = grid.blob(self.mean, self.sd)
+        sd = [NARROW * (high - low) for low, high in shown]
+        self.mean, self.sd = np.array(mean), np.array(sd)
+        self.start = grid.blob(mean, sd)
         self.wanted = blocks(grid, self.flow.wanted * grid.volume)
         step = process.step_size
         steps = self._length(process)
@@ -330,7 +331,8 @@ class Evolution(RecipeView):
         if found.steps == 0:
             self._history = []
         kl = [divergence(masses, simulation.wanted) for masses in (found.exact, found.chains)]
-        self._history.append((found.time, *(float(np.log10(max(x, 1e-5))) for x in kl)))
+        of_exact, of_chains = (float(np.log10(max(x, 1e-5))) for x in kl)
+        self._history.append((found.time, of_exact, of_chains))
         t, exact, chains = np.array(self._history).T
         end = round_up(max(FRAMES * simulation.every * simulation.step_size, 1e-9))
         return {

@@ -32,7 +32,7 @@ class Fit(View):
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         self._fit = fit = scene.target.fit()
-        p = plot(colours, *fit.axes, (fit.grid[0], fit.grid[-1]), fit.shown)
+        p = plot(colours, fit.axes[0], fit.axes[1], (fit.grid[0], fit.grid[-1]), fit.shown)
         low, high = bands.quantiles(fit.curves(scene.target.sample(7, EXACT_DRAWS)), SHARE)
         p.varea(x=fit.grid, y1=low, y2=high, fill_color=colours.faint, fill_alpha=0.3)
         for i, _ in enumerate(scene.lanes):

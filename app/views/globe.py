@@ -12,7 +12,7 @@ from bokeh.model import DataModel
 from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper, Slider
 from bokeh.palettes import interp_palette
 
-from sgmcmc_lab.app.views.base import Array, Data, Frame, LaneFrame, View
+from sgmcmc_lab.app.views.base import Array, Data, Frame, View
 from sgmcmc_lab.app.views.marks import MARKERS
 from sgmcmc_lab.app.views.state import notes
 from sgmcmc_lab.app.views.steps import add_arrows, draw_arrows, rows
@@ -354,10 +354,10 @@ class Globe(View):
                 out[f"draws {i}"] = columns(lane.fresh[:, :chains].reshape(-1, 3))
         return out
 
-    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+    def captions(self, lanes: Frame) -> dict[str, str]:
         return {self._label.id: notes(lanes)}
 
-    def words(self, lanes: Sequence[LaneFrame]) -> str:
+    def words(self, lanes: Frame) -> str:
         return self.means(lanes, range(self.scene.target.n_values))
 
 

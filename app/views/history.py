@@ -4,6 +4,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+from bokeh.models import Label
 
 from sgmcmc_lab.app.views.base import Array, Data, Frame, Scene, View
 from sgmcmc_lab.samplers import convergence
@@ -19,6 +20,8 @@ class OfHistory(View):
     """The history is read again when the run is this many times as long."""
     of_column: ClassVar[bool] = True
     """Whether it is of the scene's coordinate, which then must vary."""
+    labels: list[Label]
+    """The caption of each lane, which ``build`` makes."""
 
     def __init__(self, scene: Scene, before: View | None = None):
         self._taken: dict[int, Array] = {}

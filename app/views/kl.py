@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc_lab.app.views.base import Array, CurvePoint
+from sgmcmc_lab.app.views.base import Array, CurvePoint, LaneFrame
 from sgmcmc_lab.app.views.distance import POINTS, Distance, first_name
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import SIMPLEX
 
 
-class KL(Distance):
+class KL(Distance[CurvePoint]):
     """The divergence of each lane's draws from e^{−U}, and what noise alone adds to it."""
 
     key = "kl"
@@ -43,6 +43,9 @@ class KL(Distance):
         figure.line(
             "x", "mean", source=noise, line_color=colour or self.scene.colours.faint, line_width=1 if colour else 2
         )
+
+    def curve(self, i: int, lane: LaneFrame) -> Sequence[CurvePoint]:
+        return lane.curve
 
     def distance(self, point: CurvePoint) -> float:
         return point.kl

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc_lab.app.views.base import Array, CurvePoint
+from sgmcmc_lab.app.views.base import Array, CurvePoint, LaneFrame
 from sgmcmc_lab.app.views.distance import POINTS, Distance, first_name
 from sgmcmc_lab.samplers import kolmogorov
 
 
-class KS(Distance):
+class KS(Distance[CurvePoint]):
     """The Kolmogorov–Smirnov distance of each lane, and that of as many i.i.d. draws.
 
     It is the mean over coordinates, whichever of them the other views show.
@@ -65,6 +65,9 @@ class KS(Distance):
 
     def live_data(self) -> dict[str, Any]:
         return super().live_data() | {"band": list(self._band), "mean": kolmogorov.KOLMOGOROV_MEAN, "kl": self._kl}
+
+    def curve(self, i: int, lane: LaneFrame) -> Sequence[CurvePoint]:
+        return lane.curve
 
     def distance(self, point: CurvePoint) -> float:
         return point.ks

@@ -1,7 +1,6 @@
 """The kernel Stein discrepancy from the target as the run goes on."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ class SteinPoint(NamedTuple):
     found: ksd.Discrepancy
 
 
-class KSD(Distance):
+class KSD(Distance[SteinPoint]):
     """The kernel Stein discrepancy of each lane's draws, thinned to a thousand, and that of as many i.i.d. draws.
 
     The double sum is computed beside the frames, from a copy of the draws that a frame has taken.
@@ -44,8 +43,9 @@ class KSD(Distance):
     top = 1e3
 
     def __init__(self, scene: Scene, before: View | None = None):
-        same = isinstance(before, KSD) and before.scene.target is scene.target
-        self._former = list(before.known.values()) if same else []
+        self._former: list[tuple[Any, list[SteinPoint]]] = []
+        if isinstance(before, KSD) and before.scene.target is scene.target:
+            self._former = list(before.known.values())
         self.known: dict[int, tuple[Any, list[SteinPoint]]] = {}
         """The run of each lane with its curve."""
         self._taken: dict[int, tuple[Any, Position, Array]] = {}
@@ -68,6 +68,10 @@ class KSD(Distance):
             "x", "mean", source=noise, line_color=colour or self.scene.colours.faint, line_width=1 if colour else 2
         )
 
+    def curve(self, i: int, lane: LaneFrame) -> Sequence[SteinPoint]:
+        # As it is now: the background goes on with it.
+        return tuple(self._curve(i, lane.run))
+
     def distance(self, point: SteinPoint) -> float:
         return point.found.value
 
@@ -86,9 +90,6 @@ class KSD(Distance):
             before = next((curve for known, curve in self._former if known is run), [])
             self.known[i] = run, list(before)
         return self.known[i][1]
-
-    def _with_curves(self, lanes: Sequence[LaneFrame]) -> list[LaneFrame]:
-        return [replace(lane, curve=tuple(self._curve(i, lane.run))) for i, lane in enumerate(lanes)]
 
     def _take(self, i: int, run: Any) -> None:
         """Take draws for the next point of a lane's curve, where the run has become enough longer."""
@@ -112,10 +113,7 @@ class KSD(Distance):
             del self._taken[i]
         return worked
 
-    def compute(self, lanes: Frame) -> Data:
+    def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         for i, lane in enumerate(lanes):
             self._take(i, lane.run)
-        return super().compute(self._with_curves(lanes))
-
-    def captions(self, lanes: Frame) -> dict[str, str]:
-        return super().captions(self._with_curves(lanes))
+        return super().compute(lanes)

@@ -129,8 +129,8 @@ class Marginal(View):
             ]
             named = zip(self._labels, self.scene.lanes, notes, strict=True)
             return {label.id: f"{name} {note}".rstrip() for label, name, note in named}
-        named = zip(self._labels, self.scene.lanes, lanes, strict=True)
-        return {label.id: f"{name}  {self._mean(lane)}" for label, name, lane in named}
+        each = zip(self._labels, self.scene.lanes, lanes, strict=True)
+        return {label.id: f"{name}  {self._mean(lane)}" for label, name, lane in each}
 
     def _mean(self, lane: LaneFrame) -> str:
         statistics, k = lane.run.statistics, self.scene.coordinate

@@ -232,7 +232,7 @@ class Moments(View):
             key = self._key(run)
             if i in self._omitted:
                 results[i] = None
-            elif results[i] is None or results[i].key != key:
+            elif (known := results[i]) is None or known.key != key:
                 results[i] = Ensemble(key)
         progress = fill(results, lambda found: found.add(self.scene.coordinate))
         self._results = results

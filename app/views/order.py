@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
 from sgmcmc_lab.app.views.marks import MARKERS
 from sgmcmc_lab.app.views.theme import DASHES, plot
 from sgmcmc_lab.samplers import Experiment, Run
-from sgmcmc_lab.samplers.choices import Choice
+from sgmcmc_lab.samplers.choices import Choice, make_sampler
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import declared
@@ -47,10 +48,14 @@ FEWEST_POINTS = 3
 """That a slope is of."""
 
 
+def _of_values(function: Callable[[Array], Array], values: Array) -> Array:
+    return function(values[:, None])
+
+
 def functions(target: Target, coordinate: int) -> list[tuple[str, Callable[[Array], Array], float]]:
     """Expectations of one column that are known exactly: the name, the function of its values, the value."""
     if len(target.columns) == 1 and target.support == MANIFOLD:
-        return [(m.name, lambda x, m=m: m.function(x[:, None]), m.exact) for m in target.moments]
+        return [(m.name, partial(_of_values, m.function), m.exact) for m in target.moments]
     column = target.columns[coordinate]
     return [
         (f"E {column.name}", lambda x: x, column.mean),
@@ -240,10 +245,10 @@ class Order(View):
         return np.array([mean, spread][: len(self._functions)])
 
     def _ladder(self, spec: RunSpec) -> Sequence[Rung]:
-        values, rungs = spec.sampler.values(), []
+        values, first, rungs = spec.sampler.values(), make_sampler(spec.sampler).step_size, []
         highest = dict(declared(SAMPLERS[spec.sampler.key]))["step_size"].bounds[1]
         for factor in LADDER:
-            step = float(values["step_size"]) * factor
+            step = float(first) * factor
             if step <= highest:
                 choice = Choice(spec.sampler.key, tuple({**values, "step_size": step}.items()))
                 rungs.append(Rung(step, Run(replace(spec, sampler=choice))))

@@ -79,7 +79,8 @@ class Rungs(View):
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
-        most, places = 2, []
+        most = 2
+        places: list[Array] = []
         for i, lane in enumerate(lanes):
             run = lane.run
             if not isinstance(run.sampler, Tempered):

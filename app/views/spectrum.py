@@ -46,7 +46,7 @@ SIDE = 48
 class Mixing:
     """The slowest modes of one process, and what they say of one coordinate."""
 
-    values: Array
+    values: fokker_planck.Complex
     """Eigenvalues λ, complex, slowest first."""
     times: Array
     rho: Array
@@ -94,9 +94,10 @@ def linear(process: Process) -> Linear | None:
         return None
     entries = [entry for matrix in (recipe.D, recipe.Q) for row in matrix for entry in row]
     entries += [slope.diff(label) for slope in recipe.gradient for label in names]
-    if any(entry.constant is None for entry in entries):
+    constants = [float(entry.constant) for entry in entries if entry.constant is not None]
+    if len(constants) < len(entries):
         return None
-    D, Q, precision = np.array([float(entry.constant) for entry in entries]).reshape(3, len(names), len(names))
+    D, Q, precision = np.array(constants).reshape(3, len(names), len(names))
     if np.linalg.eigvalsh(precision)[0] <= 0 or np.linalg.eigvalsh(D)[0] < -1e-12:
         return None
     return Linear(np.linalg.inv(precision), D, Q)
@@ -157,7 +158,7 @@ def _picture(flow: Flow, mode: Array) -> Array:
     )
 
 
-def _times(values: Array) -> Array:
+def _times(values: fokker_planck.Complex) -> Array:
     gap, turn = float(-values[0].real), float(np.abs(values[:4].imag).max())
     n = int(np.clip(DECAYS / gap * turn / (2 * np.pi) * 16, *TIMES))
     return np.linspace(0.0, DECAYS / gap, n)
@@ -315,12 +316,13 @@ class SpectrumView(RecipeView):
         for i in self._lanes:
             for with_curl in (True, False):
                 name, value = "with" if with_curl else "without", found.get((i, with_curl))
-                none = (np.zeros(0), np.zeros(0))
-                known = isinstance(value, Mixing)
-                out[f"values {name} {i}"] = (-value.values.real, value.values.imag) if known else none
-                out[f"predicted {name} {i}"] = (value.times / steps[i], value.rho) if known else none
+                values = predicted = np.zeros(0), np.zeros(0)
+                gap = np.zeros(0)
+                if isinstance(value, Mixing):
+                    values, predicted = (-value.values.real, value.values.imag), (value.times / steps[i], value.rho)
+                    gap = np.array([value.gap])
+                out[f"values {name} {i}"], out[f"predicted {name} {i}"] = values, predicted
                 if with_curl:
-                    gap = np.array([value.gap]) if known else np.zeros(0)
                     out[f"gap {i}"] = (gap, np.full(len(gap), -top), np.full(len(gap), top))
         least = min((float(value.rho.min()) for value in made), default=0.0)
         self._bottom = -1.05 if least < -0.25 else -0.25

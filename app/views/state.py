@@ -91,7 +91,7 @@ class State(View):
         p.contour(x, y, density, levels=_levels(density), line_color=colours.faint, line_alpha=0.8, line_width=1)
         p.grid.grid_line_color = None
         self._span = np.array([x1 - x0, y1 - y0])
-        self._coordinates = (0, 1)
+        self._coordinates: tuple[int, ...] = (0, 1)
         self._scales = tuple(Scale(False, column.axis) for column in target.columns)
         self._add_paths(p)
         self._add_arrows(p)
@@ -126,11 +126,8 @@ class State(View):
         j = (i + 1) % target.n_values
         self._coordinates = (i, j)
         self._scales = (Scale.of(target.columns[i]), Scale.of(target.columns[j]))
-        p = plot(
-            colours,
-            *(s.label(target.columns[k].name) for k, s in zip((i, j), self._scales, strict=True)),
-            *(s.range for s in self._scales),
-        )
+        first, second = (s.label(target.columns[k].name) for k, s in zip((i, j), self._scales, strict=True))
+        p = plot(colours, first, second, *(s.range for s in self._scales))
         self._span = np.array([high - low for low, high in (s.range for s in self._scales)])
         for scale, axis in zip(self._scales, (p.xaxis, p.yaxis), strict=True):
             scale.apply(axis)

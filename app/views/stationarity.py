@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import Legend, LegendItem, LinearColorMapper
 from bokeh.palettes import interp_palette
+from numpy.typing import NDArray
 
 from sgmcmc_lab.app.views.base import Array, Data, LaneFrame
 from sgmcmc_lab.app.views.planes import (
@@ -46,7 +47,7 @@ class Look:
     """∂p/∂t at p = e^{−H}/Z; exactly 0 where it is nothing but rounding."""
     eigenvalue: Array
     """The smallest one of D."""
-    bad: Array
+    bad: NDArray[np.bool_]
     """Whether D is not positive semidefinite there."""
     refused: str
     """The worst point of D, in a sentence; empty where D is right."""

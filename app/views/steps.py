@@ -120,7 +120,7 @@ def rows(
     part has one of the heights. A name stands where its arrow points to, but not near the ends of the first
     coordinate. ``of_phase`` is a picture of θ and r.
     """
-    found: list[list[Array]] = []
+    found: list[Array] = []
     if playing is not None:
         origin = place(beginning(playing, of_phase))[0]
         for level, (path, part, (begin, end)) in enumerate(_paths(playing, place if of_phase else None)):

@@ -74,7 +74,7 @@ class Temperature(View):
                 p.line("x", "mean", source=source, line_color=colours.lanes[i], line_width=width, line_dash=dash)
         self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        self.means = [(Means(), Means()) for _ in scene.lanes]
+        self.heat = [(Means(), Means()) for _ in scene.lanes]
         self._steps = [-1] * len(scene.lanes)
         self._shown: list[tuple[float, float]] = []
         self._top = 2.0
@@ -98,7 +98,7 @@ class Temperature(View):
             values = [run.temperature]
             if run.thermostat is not None:
                 values.append(run.thermostat / run.sampler.friction)
-            for name, means, value in zip(("temperature", "thermostat"), self.means[i], values, strict=False):
+            for name, means, value in zip(("temperature", "thermostat"), self.heat[i], values, strict=False):
                 means.set(value, run.steps - run.counted_from, run.counted_from)
                 out[f"{name} {i}"] = tuple(np.array([y]) for y in (lane.x, means.mean, means.recent))
                 highest = max(highest, means.mean, means.recent)
@@ -116,7 +116,7 @@ class Temperature(View):
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         """The means so far, what they should be, and how often noise could not be corrected for."""
         out, clipped = {}, []
-        for label, name, lane, (hot, friction) in zip(self._labels, self.scene.lanes, lanes, self.means, strict=True):
+        for label, name, lane, (hot, friction) in zip(self._labels, self.scene.lanes, lanes, self.heat, strict=True):
             run = lane.run
             out[label.id] = name
             if not isinstance(run.sampler, Moving) or not hot.mean:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker, LinearColorMapper
 from bokeh.palettes import interp_palette
+from numpy.typing import NDArray
 
 from sgmcmc_lab.app.views.base import Array, Data, Frame, LaneFrame, View
 from sgmcmc_lab.app.views.drags import take_drags
@@ -46,7 +47,8 @@ class Torus(View):
         self._axes = [column.axis for column in target.columns[:2]]
         self._widths = [b - a for a, b in self._axes]
         ranges = [(a, b + (SIDE + 0.02) * (b - a)) for a, b in self._axes]
-        p = plot(colours, *(f"angle of {column.name}" for column in target.columns[:2]), *ranges)
+        first, second = (f"angle of {column.name}" for column in target.columns[:2])
+        p = plot(colours, first, second, *ranges)
         p.grid.grid_line_color = None
         for axis, (a, b) in zip((p.xaxis, p.yaxis), self._axes, strict=True):
             step = tick_step(b - a)
@@ -97,7 +99,7 @@ class Torus(View):
     def _build_sides(self, p: Any) -> None:
         """The exact marginals, and a feed for each lane's."""
         colours = self.scene.colours
-        self._groups: list[tuple[Array, Array]] = []
+        self._groups: list[tuple[NDArray[np.int64], Array]] = []
         self._tops: list[float] = []
         self._highest: list[float] = []
         self._curves: list[tuple[Array, Array]] = []

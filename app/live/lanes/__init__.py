@@ -26,5 +26,6 @@ def scene_of(state: AppState, lanes: Lanes | None) -> Any:
     """The scene for which the views of a page are built; None while its data or its exact answers are not yet known."""
     if not state.experiment.of_model:
         return DensityLanes.scene(state, lanes)
-    there = isinstance(lanes, ModelLanes) and lanes.experiment.target == state.experiment.target
-    return lanes.scene(state) if there else None
+    if isinstance(lanes, ModelLanes) and lanes.experiment.target == state.experiment.target:
+        return lanes.scene(state)
+    return None

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 from bokeh.models import Label, LinearColorMapper
+from numpy.typing import NDArray
 
 from sgmcmc_lab.app.views.base import Array, Data, Frame, View
 from sgmcmc_lab.app.views.planes import LiveImage
 from sgmcmc_lab.app.views.theme import even_plot
+from sgmcmc_lab.samplers.models.agreement import Labels
 
 GAP = 1.06
 """The start of the second square; the first is of side 1."""
@@ -68,7 +70,7 @@ class Adjacency(View):
         return f"mean probability of an edge: {inside:.2g} within communities, {outside:.2g} between them"
 
 
-def in_order(community: Array) -> Array:
+def in_order(community: Labels) -> NDArray[np.intp]:
     """The nodes, largest community first."""
     sizes = np.bincount(community)
     return np.lexsort((np.arange(len(community)), community, -sizes[community]))

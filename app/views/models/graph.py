@@ -5,6 +5,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from sgmcmc_lab.app.views.base import Array, Data, Feed, Frame, View
@@ -12,7 +13,7 @@ from sgmcmc_lab.app.views.models.adjacency import sampled
 from sgmcmc_lab.app.views.models.marks import group_colour, shortened
 from sgmcmc_lab.app.views.theme import plot
 from sgmcmc_lab.samplers.models import Model
-from sgmcmc_lab.samplers.models.agreement import table
+from sgmcmc_lab.samplers.models.agreement import Labels, table
 
 NAMED = 40
 """The names of so many nodes have room in the picture; of more, they show when the pointer is on a node."""
@@ -48,7 +49,7 @@ def held_edges(model: Any) -> Array:
     return pairs[np.isin(pairs, model.shown).all(axis=1)]
 
 
-def matched(found: Array, known: Array, n_communities: int) -> Array:
+def matched(found: Labels, known: Labels, n_communities: int) -> NDArray[np.intp]:
     """The community that each known group is most like, (groups,), each at most once; others get numbers beyond."""
     shared = table(known, found, n_communities)
     out = n_communities + np.arange(len(shared))
@@ -58,7 +59,7 @@ def matched(found: Array, known: Array, n_communities: int) -> Array:
     return out
 
 
-def agreement(found: Array, known: Array) -> float:
+def agreement(found: Labels, known: Labels) -> float:
     """The normalised mutual information of two partitions: 1 where they are the same, 0 where they are independent."""
     share = table(found, known) / len(found)
 

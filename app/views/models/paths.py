@@ -23,7 +23,8 @@ WORK_SECONDS = 0.1
 
 def shrinkages() -> list[float]:
     """All λ, evenly on the log axis, in the order in which they fill it."""
-    values = np.geomspace(*dict(declared(Sparse))["shrinkage"].bounds, N_LAMBDAS)
+    low, high = dict(declared(Sparse))["shrinkage"].bounds
+    values = np.geomspace(low, high, N_LAMBDAS)
     order = sorted(range(N_LAMBDAS), key=lambda k: (f"{k:05b}"[::-1], k))
     return [float(values[k]) for k in order]
 

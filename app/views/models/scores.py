@@ -117,9 +117,9 @@ class Scores(View):
             if shown != self._shown:
                 self._shown = shown
                 out["x"] = (np.array(shown),)
-        if values and (found := ends(values, self.scene.target.higher_is_better)) != self._ends:
-            self._ends = found
-            out["y"] = (np.array(found),)
+        if values and (axis_ends := ends(values, self.scene.target.higher_is_better)) != self._ends:
+            self._ends = axis_ends
+            out["y"] = (np.array(axis_ends),)
         return out
 
     def captions(self, lanes: Frame) -> dict[str, str]:

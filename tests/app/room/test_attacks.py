@@ -96,7 +96,7 @@ def spy(page, monkeypatch):
     async def keep(student, secret):
         page.kept = (student, secret)
 
-    page.room.bar.show, page.room.bar.keep = show, keep
+    page.room.bar.put, page.room.bar.keep = show, keep
 
 
 @pytest.mark.slow

@@ -397,7 +397,7 @@ def test_points_of_the_globe_are_on_the_sphere():
 def settle(page, frames=400, steps=25):
     for _ in range(frames):
         page.compute(steps)
-    return page.view.means
+    return page.view.heat
 
 
 @pytest.mark.slow
@@ -461,9 +461,9 @@ def test_means_start_again_where_the_statistics_do():
 def test_a_pause_adds_nothing():
     page = Page(Temperature, "von_mises", "sggmc")
     page.compute(10)
-    mean = page.view.means[0][0].mean
+    mean = page.view.heat[0][0].mean
     assert page.compute(0) == {}
-    assert page.view.means[0][0].mean == mean == page.runs[0].temperature
+    assert page.view.heat[0][0].mean == mean == page.runs[0].temperature
 
 
 def test_a_temperature_is_said_once_there_is_one():
@@ -474,7 +474,7 @@ def test_a_temperature_is_said_once_there_is_one():
     page.compute(10)
     lines = [line for line in page.why().splitlines() if "‖v‖²" in line]
     assert len(lines) == 2
-    for line, run, means in zip(lines, page.runs, page.view.means, strict=False):
+    for line, run, means in zip(lines, page.runs, page.view.heat, strict=False):
         assert line.startswith(f"{run.sampler.title}  ‖v‖²/m {means[0].mean:.2f}")
 
 
