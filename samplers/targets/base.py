@@ -274,6 +274,8 @@ class Target(param.ParameterizedABC):
     """Whether a run looks for an infinite density where its chains are, for a person typed the energy."""
     dragged: ClassVar[str] = ""
     """The parameter that says where its :attr:`handles` are; empty where there are none."""
+    tempers: ClassVar[bool] = False
+    """Whether e^{−U/T} is a distribution for every T, on ℝᵈ, which quadrature or a long run resolves."""
     process: ClassVar[str | None] = None
     """The process with this stationary distribution whose transition is known exactly: ``cir`` or ``geometric_ou``."""
 
@@ -306,6 +308,10 @@ class Target(param.ParameterizedABC):
 
     def check(self) -> None:
         """Raise :class:`SpecError` where the parameters do not fit each other."""
+
+    def at_temperature(self, temperature: float) -> dict[str, Value] | None:
+        """The parameters, those that change, with which the distribution is e^{−U/T}; None where no values do that."""
+        return None
 
     @classmethod
     def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:

@@ -94,6 +94,7 @@ class GeneralisedLinear(LogConcave):
 
     provides = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
+    tempers = True
     family: int
     prior_sd: float
 

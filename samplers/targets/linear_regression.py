@@ -80,6 +80,7 @@ class LinearRegression(Target):
     source = "The conjugate posterior; Welling & Teh 2011 for its minibatches"
     provides = DATA | {MODE, LIPSCHITZ}
     potential, gradient, batch, draw = potential, gradient, batch, draw
+    tempers = True
     dim = 2
     # U″ is N(1 + ½)/σ² = 150 across the ridge, and ten of the 100 data make noise of V ≈ 1000 in each direction.
     first_steps = FirstSteps(moving=0.03, batch=0.003, friction=20.0, other=1e-4)
