@@ -32,7 +32,9 @@ def tempered(target: Target, temperature: float) -> Target:
         except SpecError as error:
             # The family goes on beyond the bounds of its parameters, but not as one of its members.
             if not target.tempers:
-                raise SpecError("temperature", temperature, f"there {target.title} would have {error}") from None
+                raise SpecError(
+                    "temperature", temperature, f"{target.title} would have {str(error).rstrip('.')}"
+                ) from None
     if not target.tempers:
         raise SpecError(
             "temperature", temperature, f"{target.title} has exact answers at temperature 1 alone; allowed is 1"
