@@ -314,6 +314,11 @@ class Target(param.ParameterizedABC):
         return None
 
     @classmethod
+    def has_temperatures(cls) -> bool:
+        """Whether e^{−U/T} has known answers at some T ≠ 1."""
+        return cls.tempers or cls.at_temperature is not Target.at_temperature
+
+    @classmethod
     def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
         """All parameters where a person changes some: others may have to go with them."""
         return {**values, **changed}
