@@ -440,6 +440,10 @@ class Target(param.ParameterizedABC):
         """The data and a draw's curve beside them; None where there is no such picture."""
         return None
 
+    def held_out(self, theta: Array) -> Array | None:
+        """The log density of each held-out observation given each draw θ (n, dim), (n, observations); None without."""
+        return None
+
     @cached_property
     def manifold(self) -> Manifold:
         """The manifold on which θ moves."""
