@@ -46,7 +46,7 @@ def tempered(target: Target, temperature: float) -> Target:
 
 
 @cache
-def _class_of(kind: type[Target]) -> Any:
+def _class_of(kind: Any) -> Any:
     """The class of such a target at any temperature other than 1."""
     members = {"__doc__": kind.__doc__, "__module__": __name__, **_compiled(kind)}
     return type(f"Tempered{kind.__name__}", (Tempered, kind), members)
@@ -214,11 +214,11 @@ class Tempered(Boxed):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return LongRun.columns.func(self) if self.grid is None else tuple(map(self._column, range(self.dim)))
+        return super(Boxed, self).columns if self.grid is None else tuple(map(self._column, range(self.dim)))
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        return Target.moments.fget(self)  # type: ignore[attr-defined]
+        return Target.moments.fget(self)
 
     def facts(self) -> Mapping[str, str]:
         if self.grid is None:
