@@ -39,7 +39,8 @@ def tempered(target: Target, temperature: float) -> Target:
         raise SpecError(
             "temperature", temperature, f"{target.title} has exact answers at temperature 1 alone; allowed is 1"
         )
-    made = _class_of(type(target)).made(target, temperature)
+    kind: Any = type(target)
+    made = _class_of(kind).made(target, temperature)
     if made.dim <= _AT_ONCE and not len(target.data()):
         made.prepare(lambda what, share: None)
     return made
@@ -218,14 +219,14 @@ class Tempered(Boxed):
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        return Target.moments.fget(self)
+        return Target.moments.fget(self)  # type: ignore[attr-defined]
 
     def facts(self) -> Mapping[str, str]:
         if self.grid is None:
             return super().facts()
         return {"Exact answers": f"quadrature of e^(−U/T) in {self.dim} coordinate{'s' * (self.dim > 1)}"}
 
-    def textbook_slope(self, theta: Array, datum: int) -> Array:  # type: ignore[override]
+    def textbook_slope(self, theta: Array, datum: int) -> Array:
         """∂(U/T)/∂θ with one data point in place of all."""
         return np.asarray(self.base.textbook_slope(theta, datum)) / self.temperature
 

@@ -237,7 +237,7 @@ FAULTS = {
     # A constant step is not falling, and a falling one has no floor.
     ("schedules", 1): [((1, 2), (1, 2, 3, 4, 5, 6))],
     ("schedules", 2): [((1, 2), (1, 2))],
-    # Another ten data points, a model of fewer data, and a run that is at another temperature than the text says.
+    # Other data, a model of less data, and a run that is at another temperature than the text says.
     ("temperature", 1): [((1, 2), (1, 2, 3, 4, 5, 6, 7))],
     ("temperature", 2): [({"target": {"data_seed": 2}}, (1, 2, 3, 4)), ({"temperature": 3}, (5,))],
     ("temperature", 3): [({"target": {"items": 20}}, (1, 2, 3, 4)), ({"temperature": 3}, (5,))],
