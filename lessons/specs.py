@@ -140,7 +140,7 @@ def leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
 
 def put(data: dict[str, Any], address: str, value: Any) -> None:
     """Set what an address names, in an experiment as plain data. Raises :class:`SpecError`."""
-    if address in data and address in SETTINGS:
+    if address in settings_of(data["target"]["key"]):
         data[address] = value
         return
     places = _places(data, address)
@@ -179,7 +179,7 @@ def _places(data: dict[str, Any], address: str) -> list[dict[str, Any]]:
 
 def addresses(data: Mapping[str, Any]) -> list[str]:
     """Every address of an experiment, given as plain data."""
-    out = [name for name in SETTINGS if name in data]
+    out = list(settings_of(data["target"]["key"]))
     out += [f"target.{name}" for name in data["target"]["params"]]
     out += [
         f"lane{i}.{part}.{name}"

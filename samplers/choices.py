@@ -9,6 +9,7 @@ from sgmcmc_lab.samplers.parameters import Value, check_all
 from sgmcmc_lab.samplers.registry import Named
 from sgmcmc_lab.samplers.schedules import SCHEDULES, Schedule
 from sgmcmc_lab.samplers.targets import TARGETS, Target, own
+from sgmcmc_lab.samplers.targets.tempered import tempered
 
 
 class Choice(NamedTuple):
@@ -32,21 +33,25 @@ def choice_dict(choice: Choice) -> dict[str, Any]:
     return {"key": choice.key, "params": {name: list(v) if isinstance(v, tuple) else v for name, v in choice.params}}
 
 
-def make_target(choice: Choice) -> Target:
-    """The target as an object, shared by all who ask for the same one."""
+def make_target(choice: Choice, temperature: float = 1.0) -> Target:
+    """The target as an object, at a temperature T that of e^{−U/T}, shared by all who ask for the same one."""
     table = own.held(choice.values().get(own.OfTable.data_parameter))
     # Objects made from an uploaded table are released with it.
-    return _shared(choice) if table is None else table.target(choice, lambda: _make(choice))
+    if table is None:
+        return _shared(choice, float(temperature))
+    return table.target((choice, temperature), lambda: _make(choice, temperature))
 
 
-def _make(choice: Choice) -> Target:
-    return TARGETS[choice.key](**choice.values())
+def _make(choice: Choice, temperature: float) -> Target:
+    if temperature == 1:
+        return TARGETS[choice.key](**choice.values())
+    return tempered(make_target(choice), temperature)
 
 
 @lru_cache(maxsize=128)
-def _shared(choice: Choice) -> Target:
+def _shared(choice: Choice, temperature: float) -> Target:
     # A target's exact CDFs and quantiles take far longer to compute than a lane takes to start.
-    return _make(choice)
+    return _make(choice, temperature)
 
 
 def make_sampler(choice: Choice) -> Sampler:

@@ -98,6 +98,9 @@ def _parser() -> argparse.ArgumentParser:
         help="output file of the draws: NetCDF (.nc) or CSV (.csv); with several lanes FILE-1-sgld.nc, FILE-2-…; "
         "for a model of data, of the curves of its scores (.csv)",
     )
+    running.add_argument(
+        "--temperature", metavar="T", help="of the distribution e^(−U/T), in place of the experiment's own"
+    )
     running.set_defaults(command=_run)
     live = commands.add_parser("live", help="a saved experiment as one HTML file that moves without a server")
     _add_experiment(live, "the table of an experiment on your own data; it will be in the page")
@@ -243,6 +246,8 @@ def _studies(data: dict[str, Any]) -> str:
 def _run(options: argparse.Namespace) -> int:
     # Targets find the table for as long as it is held here.
     experiment, _held = _experiment(options)
+    if options.temperature is not None:
+        experiment = Experiment.from_dict({**experiment.to_dict(), "temperature": options.temperature})
     if experiment.of_model:
         return _run_models(experiment, Path(options.out), options.data, file_format.of_options(options))
     specs = experiment.runs()

@@ -229,7 +229,7 @@ class Run:
     def _aim(self, choice: Choice, early: Target | None = None) -> None:
         """Take this target, with statistics of its own."""
         self._aimed = choice
-        self.target = early or make_target(choice)
+        self.target = early or make_target(choice, self.spec.temperature)
         self.sampled, self.whitening = self.target.sampled, self.target.whitening
         self.data = self.target.data()
         self.target_params = self.sampled.packed()

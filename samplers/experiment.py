@@ -56,6 +56,8 @@ class RunSpec:
     own. Kernels side by side have the same random numbers, methods of a model each their own."""
     schedule: Choice = CONSTANT
     """How the step size falls; with it the draws are weighted by their step sizes."""
+    temperature: float = 1.0
+    """The T of e^{−U/T}, the distribution that the sampler has as its target."""
 
     @classmethod
     def of(
@@ -115,7 +117,7 @@ class RunSpec:
 
     def make_target(self) -> Target:
         """The target as an object, shared by all who ask for the same one."""
-        return make_target(self.target)
+        return make_target(self.target, self.temperature)
 
     def first_position(self) -> Array:
         """Where the first chain begins, (dim,)."""
@@ -164,6 +166,8 @@ class Experiment:
     """The start of all chains; empty for the target's own start, and of a model of data."""
     momentum: tuple[float, ...] = ()
     """The momentum of all chains there, where a sampler goes on with one; empty for the sampler's own."""
+    temperature: float = 1.0
+    """The T of e^{−U/T}, the distribution that every sampler has as its target."""
 
     @property
     def of_model(self) -> bool:
@@ -214,7 +218,7 @@ class Experiment:
 
     def make_target(self) -> Target:
         """The density as an object, shared by all who ask for the same one."""
-        return make_target(self.target)
+        return make_target(self.target, self.temperature)
 
     def make_model(self, uploaded: Any = None) -> Any:
         """The :class:`~samplers.models.base.Model` with its data loaded. Raises :class:`SpecError`.
@@ -293,4 +297,7 @@ class Experiment:
 
 def _settings_dict(spec: RunSpec | Experiment) -> dict[str, Any]:
     values = {name: getattr(spec, name) for name in settings_of(spec.target.key)}
+    if values.get("temperature") == 1:
+        # So that files are as they were before there was one.
+        del values["temperature"]
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

@@ -21,7 +21,7 @@ MAX_FIELDS = 64
 """Of a link; the page writes fewer than half of that."""
 LINK_FIELDS = ("target", "lane", *SETTINGS)
 """The fields of a link that belong to the experiment; beside them it has its version, ``v``."""
-_SELDOM = ("n_steps", "burn_in", "thin", "start", "momentum")
+_SELDOM = ("temperature", "n_steps", "burn_in", "thin", "start", "momentum")
 """The settings that a link has only where they are not the usual ones."""
 
 

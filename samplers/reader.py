@@ -147,6 +147,9 @@ class Parts(NamedTuple):
 class ExperimentReader(Reader):
     """Reads experiments."""
 
+    temperature = 1.0
+    """That of the experiment which is being read."""
+
     def experiment(self, data: Mapping[str, Any]) -> Parts:
         """The parts of an experiment with lanes, of any version."""
         data = self.migrated("experiment", data)
@@ -159,8 +162,11 @@ class ExperimentReader(Reader):
                     SpecError(name, data[name], f"there is no such field; there are: {', '.join(sorted(known))}"),
                     "nothing",
                 )
-        density = None
+        density, self.temperature = None, 1.0
         if not is_model(target.key):
+            heat = parameters["temperature"]
+            if "temperature" in data:
+                self.temperature = cast(float, self.value(heat, heat.name, data[heat.name]))
             target, density = self.density(target)
         lanes_data, most = data.get("lanes"), max_lanes(target.key)
         if not isinstance(lanes_data, Sequence) or isinstance(lanes_data, str) or not 1 <= len(lanes_data) <= most:
@@ -171,10 +177,14 @@ class ExperimentReader(Reader):
         lanes = tuple(self.lane(mapping("lane", lane), target.key, density) for lane in lanes_data)
         settings: dict[str, Any] = {}
         for name, parameter in parameters.items():
-            settings[name] = self.value(parameter, name, data[name]) if name in data else parameter.default
+            if name in data and name != "temperature":
+                settings[name] = self.value(parameter, name, data[name])
+            else:
+                settings[name] = parameter.default
         if "n_chains" not in data:
             settings["n_chains"] = first_chains(target.key, [lane.sampler.key for lane in lanes])
         if density is not None:
+            settings["temperature"] = self.temperature
             settings["start"] = self.start(settings["start"], density)
             settings["momentum"] = self.momentum(settings["momentum"], density)
             self.bound_chains(settings, lanes, density, given="n_chains" in data)
@@ -213,7 +223,7 @@ class ExperimentReader(Reader):
                 self.problem(SpecError("n_chains", n_chains, allowed), MAX_INTERACTING)
                 settings["n_chains"] = MAX_INTERACTING
             stages: list[tuple[Lane | Change, Target]] = [(lane, target)]
-            stages += [(x, make_target(x.target) if x.target else target) for x in lane.changes]
+            stages += [(x, make_target(x.target, self.temperature) if x.target else target) for x in lane.changes]
             for at, of in stages:
                 estimator, kernel = make_gradient(at.gradient), make_sampler(at.sampler)
                 memory, a_gradient = len(estimator.first_memory(of)), _numbers(estimator, of)
@@ -257,13 +267,19 @@ class ExperimentReader(Reader):
             settings["n_steps"] = used
 
     def density(self, choice: Choice) -> tuple[Choice, Target]:
-        """That target as an object, or the default one where its values do not go together."""
+        """That target as an object, or the default one where its values do not go together.
+
+        At a temperature at which it has no answers it is the target itself.
+        """
         try:
-            return choice, make_target(choice)
+            return choice, make_target(choice, self.temperature)
         except SpecError as error:
+            if error.field == "temperature":
+                self.problem(error, 1)
+                self.temperature = 1.0
+                return self.density(choice)
             self.problem(error, "the default")
-            choice = default_choice(TARGETS, choice.key)
-            return choice, make_target(choice)
+            return self.density(default_choice(TARGETS, choice.key))
 
     def lane(self, data: Mapping[str, Any], target: str, density: Target | None) -> Lane:
         """A lane on a target, given by its key; ``density`` is that target where it is one, None of a model."""

@@ -508,11 +508,19 @@ def parameters(recipe: Recipe, step_size: float) -> dict[str, Any]:
     return {**parameters_of(recipe), "step_size": float(f"{step_size:.3g}"), "scheme": scheme_of(recipe)}
 
 
-def check(recipe: Recipe, target: Choice, step_size: float, *, seed: int = 0, seconds: float = 10.0) -> Check:
+def check(
+    recipe: Recipe,
+    target: Choice,
+    step_size: float,
+    *,
+    temperature: float = 1.0,
+    seed: int = 0,
+    seconds: float = 10.0,
+) -> Check:
     """τ predicted and τ measured. Chains run for so many seconds at most."""
     values = parameters(recipe, step_size)
     step = float(values["step_size"])
-    made = make_target(target)
+    made = make_target(target, temperature)
     found = Score(score(recipe, made, step_size, CELLS_END).gap, step)
     flow = flow_of(recipe, made, CELLS_END)
     own = flow.grid.mesh()[0]
@@ -521,7 +529,7 @@ def check(recipe: Recipe, target: Choice, step_size: float, *, seed: int = 0, se
     n_steps = int(np.clip(MEMORIES * predicted, 10 * CHUNK, MOST_STEPS)) // CHAINS
     spec = RunSpec.of(
         target.key, "recipe", "full", target_params=target.values(), sampler_params=values,
-        n_steps=n_steps, n_chains=CHAINS, seed=seed,
+        n_steps=n_steps, n_chains=CHAINS, seed=seed, temperature=temperature,
     )  # fmt: skip
     return Check(found, predicted, measured_time(spec, seconds))
 

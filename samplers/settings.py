@@ -5,7 +5,7 @@ from typing import Any, cast
 import param
 
 from sgmcmc_lab.samplers.kernels import SAMPLERS
-from sgmcmc_lab.samplers.parameters import Count, RealVector, declared
+from sgmcmc_lab.samplers.parameters import Count, Real, RealVector, declared
 from sgmcmc_lab.samplers.registry import METHODS, MODELS, Union
 from sgmcmc_lab.samplers.targets import TARGETS
 
@@ -17,6 +17,14 @@ class Settings(param.Parameterized):
     """The settings of a run on a density, besides its target, sampler and gradient."""
 
     seed = Count(1, bounds=(0, 2**32 - 1), label="Seed", doc="The same seed gives the same draws.")
+    temperature = Real(
+        1.0,
+        bounds=(0.01, 10.0),
+        log=True,
+        tex="T",
+        label="Temperature T",
+        doc="The chains sample e^(−U/T) in place of e^(−U): colder ones stay near the modes, hotter ones go farther. At 1 it is the distribution itself.",
+    )
     n_chains = Count(
         4,
         bounds=(1, 10_000),
@@ -68,6 +76,6 @@ def is_model(target: Any) -> bool:
     return isinstance(target, str) and target in MODELS
 
 
-def settings_of(target: str) -> dict[str, Count | RealVector]:
+def settings_of(target: str) -> dict[str, Count | Real | RealVector]:
     """The settings of a run on this target, by its key, besides target, sampler and gradient."""
-    return cast(dict[str, Count | RealVector], dict(declared(ModelSettings if is_model(target) else Settings)))
+    return cast(dict[str, Count | Real | RealVector], dict(declared(ModelSettings if is_model(target) else Settings)))

@@ -553,7 +553,13 @@ def _is_light(experiment: Experiment) -> bool:
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:
     """The settings that cannot change without a restart."""
-    begins = experiment.seed, experiment.n_chains, experiment.start, experiment.momentum
+    begins = (
+        experiment.seed,
+        experiment.temperature,
+        experiment.n_chains,
+        experiment.start,
+        experiment.momentum,
+    )
     # A schedule counts the steps from the start.
     return *begins, tuple((lane.sampler.key, lane.schedule) for lane in experiment.lanes)
 

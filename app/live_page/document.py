@@ -127,6 +127,9 @@ def document(
     ``lesson`` is a lesson's data for the page's script, and ``more`` are its further runs on the same targets.
     ``lab`` is the address of the lab in which a reader can open the experiment. Raises :class:`SpecError`.
     """
+    for heat in (state.experiment.temperature for state in states if state is not None):
+        if heat != 1:
+            raise SpecError("temperature", heat, "a live page has the functions of temperature 1 alone; allowed is 1")
     alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
     runs = [run for listed in alone for one in listed for run in one.runs()]
     needed = {id(one): one for run in (*runs, *more) for one in description.functions(run)}

@@ -159,8 +159,11 @@ def _plain(title: str, content: str, lessons: str = "[]") -> str:
 
 
 def _is_live(step: Step) -> bool:
-    """Whether a step has an experiment on a density whose data are small enough for a file, and whose fit moves."""
-    if step.spec is None or step.spec.of_model:
+    """Whether a step has an experiment on a density whose data are small enough for a file, and whose fit moves.
+
+    The functions of a live page are those at temperature 1.
+    """
+    if step.spec is None or step.spec.of_model or step.spec.temperature != 1:
         return False
     target = step.spec.make_target()
     fit = target.fit() if "fit" in step.views else None

@@ -441,7 +441,7 @@ class Controls(ControlPanel):
             )
             made["lane", i, *key] = partial(self._lane, i)
         made["add", len(experiment.lanes), experiment.of_model] = self._add
-        made["settings", experiment.of_model] = self._settings
+        made["settings", experiment.of_model, self._has_temperature()] = self._settings
         if experiment.carries_momentum and state.shows("momentum"):
             made["momentum",] = self._momentum
         if experiment.of_model:
@@ -631,6 +631,14 @@ class Controls(ControlPanel):
             )
         if state.shows("seed"):
             parts.append(self._seed(settings["seed"].doc, settings["seed"].bounds[1]))
+        if self._has_temperature():
+            parts.append(
+                self._widget(
+                    settings["temperature"],
+                    lambda: state.experiment.temperature,
+                    lambda value: self._do(state.set_temperature, value),
+                )
+            )
         if "start" in settings and state.shows("start"):
             parts.append(
                 self._widget(
@@ -640,6 +648,13 @@ class Controls(ControlPanel):
                 )
             )
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
+
+    def _has_temperature(self) -> bool:
+        """Whether the target has answers at other temperatures, and the page shows the control."""
+        experiment = self.state.experiment
+        if experiment.of_model or not self.state.shows("temperature"):
+            return False
+        return TARGETS[experiment.target.key].has_temperatures() or experiment.temperature != 1
 
     def _momentum(self) -> list[Any]:
         """The momentum of the chains at the start, for samplers that keep one."""

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from math import isnan
 from typing import Any, Literal, cast
 
@@ -94,7 +95,7 @@ class Improving:
         self._set, self._stopped, self._given_up = dict(choice.values()), False, False
         self._show(True, "Searching…")
         search = climb(recipe, target, self.family.value, seconds=LONGEST_SECONDS)
-        self._do_later(self._follow(search, state.experiment.target))
+        self._do_later(self._follow(search, state.experiment.target, state.experiment.temperature))
 
     def _show(
         self, running: bool, text: str, severity: Literal["info", "success", "warning"] = "info", share: float = 0.0
@@ -106,7 +107,7 @@ class Improving:
         self.result.severity = severity
         self.result.say(text)
 
-    async def _follow(self, search: Iterator[Found], target: Any) -> None:
+    async def _follow(self, search: Iterator[Found], target: Any, temperature: float) -> None:
         """Take what the search finds, one recipe after the other, until it ends or is ended."""
         work = asyncio.get_running_loop().run_in_executor
         thread = POOL.of(self._share)
@@ -126,9 +127,10 @@ class Improving:
                 self._on_page(self._type, last)
             if first is not None and last is not None and not self._over:
                 self._on_page(self._show, True, "Checking by chains…", "info", 1.0)
-                before = await work(thread, check, first.recipe, target, first.score.step_size)
+                checked = partial(check, temperature=temperature)
+                before = await work(thread, checked, first.recipe, target, first.score.step_size)
                 if not self._over:
-                    after = await work(thread, check, last.recipe, target, last.score.step_size)
+                    after = await work(thread, checked, last.recipe, target, last.score.step_size)
             self._on_page(self._end, first, last, before, after)
         except (ValueError, RuntimeError, ArithmeticError) as error:
             self._on_page(self._show, False, str(error), "warning")

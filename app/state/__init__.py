@@ -250,7 +250,14 @@ class AppState(param.Parameterized):
             messages[-1:] = [
                 f"{messages[-1].removesuffix(', so it is removed.')}; {SAMPLERS[first].title} takes its place."
             ]
-        self._set(target={"key": key}, lanes=lanes, start=[], momentum=[])
+        fields: dict[str, Any] = {"target": {"key": key}, "lanes": lanes, "start": [], "momentum": []}
+        try:
+            self._set(**fields)
+        except SpecError as error:
+            if error.field != "temperature":
+                raise
+            messages.append(f"{str(error).removesuffix('.')}; 1 is used instead.")
+            self._set(**fields, temperature=1.0)
         return messages
 
     def set_target_param(self, name: str, value: Any) -> list[str]:
@@ -281,7 +288,8 @@ class AppState(param.Parameterized):
             lanes = [lane for lane, key in zip(lanes, keys, strict=True) if fits[key]]
             lanes = lanes or [{"sampler": {"key": next(key for key, fit in fits.items() if fit)}}]
         else:
-            made = Experiment.from_dict({"target": target, "lanes": [{"sampler": "exact"}]}).make_target()
+            alone = {"target": target, "lanes": [{"sampler": "exact"}], "temperature": self.experiment.temperature}
+            made = Experiment.from_dict(alone).make_target()
             before = self.experiment.make_target()
             for lane in lanes:
                 had = _first(lane, before)
@@ -421,7 +429,8 @@ class AppState(param.Parameterized):
             if lane["gradient"]["key"] not in SAMPLERS[lane["sampler"]["key"]].gradients_for(TARGETS["typed"]):
                 del lane["gradient"]
         with param.parameterized.batch_call_watchers(self):
-            self._set(target={"key": "typed", "params": params}, lanes=lanes)
+            # The formula is that of U/T.
+            self._set(target={"key": "typed", "params": params}, lanes=lanes, temperature=1.0)
             self.coordinate = coordinate
 
     def draw_energy(self, points: Array) -> None:
@@ -476,6 +485,16 @@ class AppState(param.Parameterized):
     def set_seed(self, seed: int) -> None:
         """Another seed."""
         self._set(seed=seed)
+
+    def set_temperature(self, temperature: float) -> None:
+        """Let the chains sample e^{−U/T}. A lane with the first step for the old temperature gets the new one's."""
+        data, before = self.experiment.to_dict(), self.experiment.make_target()
+        made = Experiment.from_dict({**data, "temperature": temperature}).make_target()
+        lanes = self._lanes()
+        if made.first_steps != before.first_steps:
+            for lane in lanes:
+                _fit_step(lane, made, _first(lane, before))
+        self._set(temperature=temperature, lanes=lanes)
 
     def set_chains(self, n_chains: int) -> None:
         """Another number of chains."""

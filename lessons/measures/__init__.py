@@ -13,6 +13,7 @@ from sgmcmc_lab.lessons.measures.ensemble import EnsembleMean, EnsembleMGF, Ense
 from sgmcmc_lab.lessons.measures.expectation import Expectation
 from sgmcmc_lab.lessons.measures.gap import Gap
 from sgmcmc_lab.lessons.measures.heat import Heat
+from sgmcmc_lab.lessons.measures.held_out import HeldOut
 from sgmcmc_lab.lessons.measures.kl import KL, JointKL
 from sgmcmc_lab.lessons.measures.ks import KS, ChainKS
 from sgmcmc_lab.lessons.measures.ksd import KSD
@@ -37,6 +38,7 @@ MEASURES: Registry[type[Measure]] = Registry(
     Probability,
     Quantile,
     Predictive,
+    HeldOut,
     KS,
     ChainKS,
     KSD,

@@ -50,6 +50,7 @@ class Banana(Target):
     tex = r"U(\theta) = \frac{\theta_1^2}{2s^2} + \tfrac12\bigl(\theta_2 - b\,(\theta_1^2 - s^2)\bigr)^2"
     source = "Haario, Saksman & Tamminen 1999"
     potential, gradient, draw = potential, gradient, draw
+    tempers = True
     dim = 2
 
     scale = Real(

@@ -274,6 +274,8 @@ class Target(param.ParameterizedABC):
     """Whether a run looks for an infinite density where its chains are, for a person typed the energy."""
     dragged: ClassVar[str] = ""
     """The parameter that says where its :attr:`handles` are; empty where there are none."""
+    tempers: ClassVar[bool] = False
+    """Whether e^{−U/T} is a distribution for every T, on ℝᵈ, which quadrature or a long run resolves."""
     process: ClassVar[str | None] = None
     """The process with this stationary distribution whose transition is known exactly: ``cir`` or ``geometric_ou``."""
 
@@ -309,6 +311,15 @@ class Target(param.ParameterizedABC):
 
     def check(self) -> None:
         """Raise :class:`SpecError` where the parameters do not fit each other."""
+
+    def at_temperature(self, temperature: float) -> dict[str, Value] | None:
+        """The parameters, those that change, with which the distribution is e^{−U/T}; None where no values do that."""
+        return None
+
+    @classmethod
+    def has_temperatures(cls) -> bool:
+        """Whether e^{−U/T} has known answers at some T ≠ 1."""
+        return cls.tempers or cls.at_temperature is not Target.at_temperature
 
     @classmethod
     def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:
@@ -430,6 +441,10 @@ class Target(param.ParameterizedABC):
 
     def fit(self) -> Fit | None:
         """The data and a draw's curve beside them; None where there is no such picture."""
+        return None
+
+    def held_out(self, theta: Array) -> Array | None:
+        """The log density of each held-out observation given each draw θ (n, dim), (n, observations); None without."""
         return None
 
     @cached_property

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.parameters import Real, Value
 from sgmcmc_lab.samplers.requirements import ADDED, LIPSCHITZ
 from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
 from sgmcmc_lab.samplers.targets.expectations import sum_products
@@ -56,6 +56,7 @@ class CorrelatedGaussian(Target):
     source = "Chen, Fox & Guestrin 2014, Fig 3, has ρ = 0.9"
     provides = ADDED | {LIPSCHITZ}
     potential, gradient, draw = potential, gradient, draw
+    tempers = True
     dim = 2
 
     rho = Real(
@@ -87,6 +88,9 @@ class CorrelatedGaussian(Target):
             f"((theta1/{self.sd1!r})^2 - 2*{self.rho!r}*(theta1/{self.sd1!r})*(theta2/{self.sd2!r}) + (theta2/{self.sd2!r})^2)"
             f"/(2*(1 - {self.rho!r}^2))"
         )
+
+    def at_temperature(self, temperature: float) -> dict[str, Value]:
+        return {"sd1": float(self.sd1 * temperature**0.5), "sd2": float(self.sd2 * temperature**0.5)}
 
     def start(self) -> Array:
         return np.zeros(2)

@@ -116,6 +116,7 @@ class CurveNetwork(LongRun):
     source = "Neal 1996, Bayesian Learning for Neural Networks, chapter 2"
     provides = DATA | {MODE}
     potential, gradient, batch, draw, observe = potential, gradient, batch, draw, observe
+    tempers = True
 
     hidden = Count(
         10, bounds=(2, 20), tex="H", label="Hidden units H", doc="How many there are: θ has 3H + 1 coordinates."

@@ -53,6 +53,7 @@ class DoubleWell(Target):
     tex = r"U(\theta) = \theta^4 - 2\theta^2"
     source = "Ma, Chen & Fox 2015, Fig 2 (left)"
     potential, gradient, draw = potential, gradient, draw
+    tempers = True
     dim = 1
 
     def formula(self) -> str:

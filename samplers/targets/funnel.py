@@ -53,6 +53,7 @@ class Funnel(Target):
     tex = r"U(\theta) = \frac{\theta_1^2}{2s^2} + \tfrac12\theta_2^2\,e^{-c\theta_1} + \tfrac c2\theta_1"
     source = "Neal 2003, section 8, with one coordinate beside the scale; Papaspiliopoulos, Roberts & Sköld 2007 for c"
     potential, gradient, draw = potential, gradient, draw
+    tempers = True
     dim = 2
 
     scale = Real(

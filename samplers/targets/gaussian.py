@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.parameters import Real, Value
 from sgmcmc_lab.samplers.requirements import ADDED, LIPSCHITZ
 from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
 
@@ -40,6 +40,7 @@ class Gaussian(Target):
     source = "Ma, Chen & Fox 2015, Fig 2 (left, one peak), with μ = 0 and σ = 1"
     provides = ADDED | {LIPSCHITZ}
     potential, gradient, draw = potential, gradient, draw
+    tempers = True
     dim = 1
 
     mean = Real(0.0, bounds=(-10.0, 10.0), tex=r"\mu", label="Mean μ", doc="The centre of the bell.")
@@ -59,6 +60,9 @@ class Gaussian(Target):
     def lipschitz(self) -> Array:
         """U″."""
         return np.array([self.sd**-2])
+
+    def at_temperature(self, temperature: float) -> dict[str, Value]:
+        return {"sd": float(self.sd * temperature**0.5)}
 
     def start(self) -> Array:
         return np.array([self.mean])

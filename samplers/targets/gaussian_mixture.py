@@ -88,6 +88,7 @@ class GaussianMixture(Target):
     source = "A standard test of how samplers find and weigh separate modes"
     provides = ADDED | {LIPSCHITZ}
     potential, gradient, draw = potential, gradient, draw
+    tempers = True
     dim = 2
 
     modes = Count(

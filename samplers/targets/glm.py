@@ -102,6 +102,7 @@ class GeneralisedLinear(LogConcave):
 
     provides = DATA | {MODE, ENERGIES}
     potential, gradient, batch, draw = potential, gradient, batch, draw
+    tempers = True
     family: int
     prior_sd: float
 

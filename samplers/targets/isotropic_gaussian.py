@@ -59,6 +59,7 @@ class IsotropicGaussian(Target):
     tex = r"U(\theta) = \tfrac12\,\lVert\theta\rVert^2,\quad \theta \in \mathbb R^d"
     source = "Betancourt 2017, section 1, on typical sets"
     potential, gradient, draw, observe = potential, gradient, draw, observe_radius
+    tempers = True
 
     dimension = Count(
         10,

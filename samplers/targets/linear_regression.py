@@ -19,6 +19,8 @@ _NOISE, _PRIOR, _MEAN, _FACTOR, _ITEMS, _FIRST = 0, 1, 2, 4, 7, 8
 TRUE_COEFFICIENTS = (1.0, -0.5)
 """The parameters that generated the data."""
 CORRELATION = 0.5
+_HELD_OUT, _HELD_OUT_SEED = 2000, 100_000
+"""Data that no posterior is of, and what is added to the seed of the others for theirs."""
 """Of the two covariates, so that the posterior's coordinates are correlated, too."""
 
 
@@ -85,6 +87,7 @@ class LinearRegression(Target):
     source = "The conjugate posterior; Welling & Teh 2011 for its minibatches"
     provides = DATA | {MODE, LIPSCHITZ, ENERGIES}
     potential, gradient, batch, draw = potential, gradient, batch, draw
+    tempers = True
     dim = 2
     # U″ is N(1 + ½)/σ² = 150 across the ridge, and ten of the 100 data make noise of V ≈ 1000 in each direction.
     first_steps = FirstSteps(moving=0.03, batch=0.003, friction=20.0, other=1e-4)
@@ -113,11 +116,20 @@ class LinearRegression(Target):
     @cached_property
     def observations(self) -> Array:
         """(x₁, x₂, y), (N, 3)."""
-        rng = np.random.Generator(np.random.SFC64(self.data_seed))
-        x = rng.standard_normal((self.items, 2))
+        return self._made(self.data_seed, self.items)
+
+    def _made(self, seed: int, items: int) -> Array:
+        rng = np.random.Generator(np.random.SFC64(seed))
+        x = rng.standard_normal((items, 2))
         x[:, 1] = CORRELATION * x[:, 0] + np.sqrt(1 - CORRELATION**2) * x[:, 1]
-        y = x @ np.array(TRUE_COEFFICIENTS) + self.noise_sd * rng.standard_normal(self.items)
+        y = x @ np.array(TRUE_COEFFICIENTS) + self.noise_sd * rng.standard_normal(items)
         return np.column_stack([x, y])
+
+    def held_out(self, theta: Array) -> Array:
+        """Of 2,000 further data of the same kind."""
+        x, y = np.split(self._made(_HELD_OUT_SEED + self.data_seed, _HELD_OUT), [2], axis=1)
+        residual = (y[:, 0] - theta @ x.T) / self.noise_sd
+        return np.asarray(-(residual**2) / 2 - np.log(2 * np.pi * self.noise_sd**2) / 2)
 
     def data(self) -> NDArray[np.int64]:
         return np.arange(self.items)

@@ -74,12 +74,22 @@ class LogisticRegression(GeneralisedLinear):
     )
 
     @cached_property
-    def rows(self) -> Array:
-        """s_i x_i, (N, 2)."""
+    def _all_rows(self) -> Array:
+        """s_i x_i of all tumours in the file, (569, 2)."""
         measured, kind = tumours()
         # The means come first in the file.
         picked = measured[:, [FEATURES.index(self.first), FEATURES.index(self.second)]]
-        return np.asarray((picked * kind[:, None])[: self.items])
+        return np.asarray(picked * kind[:, None])
+
+    @cached_property
+    def rows(self) -> Array:
+        """s_i x_i, (N, 2)."""
+        return self._all_rows[: self.items]
+
+    def held_out(self, theta: Array) -> Array | None:
+        """Of the tumours after the first N; None where these are all."""
+        rest = self._all_rows[self.items :]
+        return -np.logaddexp(0, -theta @ rest.T) if len(rest) else None
 
     @property
     def names(self) -> tuple[str, str]:

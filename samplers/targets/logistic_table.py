@@ -45,6 +45,7 @@ class TableLogistic(OfTable, Logistic, LongRun):
     two_kinds = True
     built_in = {"iris": iris}
     draw = draw
+    tempers = True
 
     table = Source(
         default="iris",

@@ -35,6 +35,7 @@ class TumoursLogistic(Logistic, LongRun):
     tex = r"U(\theta) = \sum_{i=1}^{N}\log\bigl(1 + e^{-s_i\,\theta\cdot x_i}\bigr) + \frac{\lVert\theta\rVert^2}{2\tau^2},\quad \theta \in \mathbb{R}^{31}"
     source = "Welling & Teh 2011, section 5.2; data of Street, Wolberg & Mangasarian 1993, from scikit-learn"
     draw = draw
+    tempers = True
     dim = 1 + 3 * len(FEATURES)
 
     items = Count(

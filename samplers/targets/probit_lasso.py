@@ -87,6 +87,7 @@ class ProbitLasso(LongRun):
     source = "Smolyakov et al., section 3.1; Albert & Chib 1993; Park & Casella 2008"
     provides = DATA | {MODE}
     potential, gradient, batch, draw = potential, gradient, batch, draw
+    tempers = True
     dim = len(MADE_WITH)
 
     items = Count(

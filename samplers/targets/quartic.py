@@ -53,6 +53,7 @@ class Quartic(Target):
     tex = r"U(\theta) = \tfrac{1}{10}\theta_1^4 + \tfrac12\bigl(4(\theta_2 + 1.2) - \theta_1^2\bigr)^2"
     source = "Ma, Chen & Fox 2015, Fig 2 (right)"
     potential, gradient, draw = potential, gradient, draw
+    tempers = True
     dim = 2
 
     def formula(self) -> str:

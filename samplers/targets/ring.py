@@ -59,6 +59,7 @@ class Ring(Target):
     tex = r"U(\theta) = \frac{(\lVert\theta\rVert - R)^2}{2w^2}"
     source = "A standard test of samplers on curved ridges"
     potential, gradient, draw = potential, gradient, draw
+    tempers = True
     dim = 2
 
     radius = Real(

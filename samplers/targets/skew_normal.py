@@ -51,6 +51,7 @@ class SkewNormal(Target):
     source = "Azzalini 1985"
     provides = ADDED | {LIPSCHITZ}
     potential, gradient, draw = potential, gradient, draw
+    tempers = True
     dim = 1
 
     slant = Real(

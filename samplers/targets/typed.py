@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.expressions import Expression, parse
 from sgmcmc_lab.samplers.expressions.machine import LANES, execute, program, workspace
 from sgmcmc_lab.samplers.expressions.native import Loop, call
-from sgmcmc_lab.samplers.parameters import Formula, Real, SpecError
+from sgmcmc_lab.samplers.parameters import Formula, Real, SpecError, Value
 from sgmcmc_lab.samplers.targets.base import Array, Column, Target
 from sgmcmc_lab.samplers.targets.quadrature import density_cdf, rule
 
@@ -218,6 +218,9 @@ class Typed(Target):
                 f"near {where} its density has a spike that is too narrow to be resolved in the box of ±{self.half_width:g}. "
                 "An energy without poles, or a smaller box, is needed",
             )
+
+    def at_temperature(self, temperature: float) -> dict[str, Value]:
+        return {"energy": f"({self.energy})/{temperature!r}"}
 
     def formula(self) -> str:
         return self.energy

@@ -8,7 +8,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.manifolds import Manifold, Sphere
-from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.parameters import Real, Value
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
 from sgmcmc_lab.samplers.targets.expectations import sum_products, sum_waves
 from sgmcmc_lab.samplers.targets.quadrature import density_cdf, integrate
@@ -273,6 +273,9 @@ class VonMises(OnCircle):
     def angles(self) -> Array:
         return np.array([self.angle])
 
+    def at_temperature(self, temperature: float) -> dict[str, Value]:
+        return {"concentration": float(self.concentration / temperature)}
+
     @property
     def concentrations(self) -> Array:
         return np.array([self.concentration])
@@ -322,6 +325,9 @@ class Fisher(OnSphere):
     def centres(self) -> Array:
         sine = np.sin(self.colatitude)
         return np.array([[sine * np.cos(self.longitude), sine * np.sin(self.longitude), np.cos(self.colatitude)]])
+
+    def at_temperature(self, temperature: float) -> dict[str, Value]:
+        return {"concentration": float(self.concentration / temperature)}
 
     @property
     def concentrations(self) -> Array:

@@ -237,6 +237,10 @@ FAULTS = {
     # A constant step is not falling, and a falling one has no floor.
     ("schedules", 1): [((1, 2), (1, 2, 3, 4, 5, 6))],
     ("schedules", 2): [((1, 2), (1, 2))],
+    # Other data, a model of less data, and a run that is at another temperature than the text says.
+    ("temperature", 1): [((1, 2), (1, 2, 3, 4, 5, 6, 7))],
+    ("temperature", 2): [({"target": {"data_seed": 2}}, (1, 2, 3, 4)), ({"temperature": 3}, (5,))],
+    ("temperature", 3): [({"target": {"items": 20}}, (1, 2, 3, 4)), ({"temperature": 3}, (5,))],
     # The sampler that minibatches bias in place of the exact one, and the reverse.
     ("exact-minibatch", 1): [((1, 2), (1, 2, 3, 4, 5, 6, 7))],
     ("exact-minibatch", 2): [((1, 2), (1, 2, 3, 4, 5, 6, 8, 9))],

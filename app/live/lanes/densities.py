@@ -163,7 +163,14 @@ class DensityLanes(Lanes):
         )
         n_steps = max(self._steps, 1)
         return Experiment(
-            first.target, lanes, first.seed, first.n_chains, n_steps=n_steps, start=first.start, momentum=first.momentum
+            first.target,
+            lanes,
+            first.seed,
+            first.n_chains,
+            n_steps=n_steps,
+            start=first.start,
+            momentum=first.momentum,
+            temperature=first.temperature,
         )
 
     def apart(self) -> Run | None:

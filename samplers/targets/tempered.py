@@ -1,0 +1,234 @@
+"""A target at another temperature: e^{−U/T} in place of e^{−U}."""
+
+from collections.abc import Mapping
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Moment, Target, Tell
+from sgmcmc_lab.samplers.targets.boxed import FEW, Boxed
+from sgmcmc_lab.samplers.targets.long_run import LongRun, Reference
+
+_AT_ONCE = 2
+"""The most coordinates of a density without data whose quadrature is done when the target is made: a second."""
+
+
+def tempered(target: Target, temperature: float) -> Target:
+    """The distribution e^{−U/T} of the target's energy U; the target itself at T = 1.
+
+    Raises :class:`SpecError` where it has no answers that samplers can be compared with.
+    """
+    if temperature == 1:
+        return target
+    values = target.at_temperature(temperature)
+    if values is not None:
+        known = {name: value for name, value in target.param.values().items() if name != "name"}
+        try:
+            return type(target)(**{**known, **values})
+        except SpecError as error:
+            # The family goes on beyond the bounds of its parameters, but not as one of its members.
+            if not target.tempers:
+                raise SpecError(
+                    "temperature", temperature, f"{target.title} would have {str(error).rstrip('.')}"
+                ) from None
+    if not target.tempers:
+        raise SpecError(
+            "temperature", temperature, f"{target.title} has exact answers at temperature 1 alone; allowed is 1"
+        )
+    kind: Any = type(target)
+    made = _class_of(kind).made(target, temperature)
+    if made.dim <= _AT_ONCE and not len(target.data()):
+        made.prepare(lambda what, share: None)
+    return made
+
+
+@cache
+def _class_of(kind: Any) -> Any:
+    """The class of such a target at any temperature other than 1."""
+    members = {"__doc__": kind.__doc__, "__module__": __name__, **_compiled(kind)}
+    return type(f"Tempered{kind.__name__}", (Tempered, kind), members)
+
+
+def _compiled(kind: type[Target]) -> dict[str, Any]:
+    """The functions of the target, divided by the temperature, which is the last of its numbers."""
+    energy, slopes, of_data = kind.potential, kind.gradient, kind.batch
+
+    def potential(theta, out, params):
+        own = params[: int(params[params.size - 1])]
+        last = own.size - 1
+        energy(theta, out, own[:last])
+        for c in range(theta.shape[0]):
+            out[c] /= own[last]
+
+    def gradient(theta, out, params):
+        own = params[: int(params[params.size - 1])]
+        last = own.size - 1
+        slopes(theta, out, own[:last])
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                out[c, i] /= own[last]
+
+    def batch(theta, data, each, params):
+        own = params[: int(params[params.size - 1])]
+        last = own.size - 1
+        of_data(theta, data, each, own[:last])
+        for k in range(data.size):
+            for i in range(theta.shape[1]):
+                each[k, i] /= own[last]
+
+    return {
+        "potential": jit.potential(potential, kept=False),
+        "gradient": jit.gradient(gradient, kept=False),
+        "batch": jit.batch(batch, kept=False),
+    }
+
+
+class Tempered(Boxed):
+    """The distribution e^{−U/T} of another target's energy U, a subclass of which it is, too.
+
+    Energy, gradient and the gradients of data points are the other's, divided by T, so that every sampler has this
+    distribution as its target, with the discretisation error that it has there. The exact answers are those of
+    quadrature in up to three coordinates, where the columns are the coordinates, and of a long run otherwise.
+    """
+
+    tempers = False
+    process = None
+    exact_law = False
+    native = None
+    watched = False
+    base: Target
+    temperature: float
+
+    @classmethod
+    def made(cls, base: Target, temperature: float) -> "Tempered":
+        """That target at this temperature."""
+        out = object.__new__(cls)
+        # Its parameters are those of the other one; what has been computed of it is not.
+        out.__dict__.update({name: value for name, value in base.__dict__.items() if name.startswith("_param")})
+        out.__dict__.update(base=base, temperature=float(temperature))
+        return out
+
+    @property
+    def tex(self) -> str:  # type: ignore[override]
+        """U(θ)/T in LaTeX."""
+        left, equals, right = self.base.tex.partition("=")
+        whole = rf"\frac1T\Bigl[{right.strip()}\Bigr]" if equals else rf"\frac1T\,{left}"
+        return rf"\frac{{U(\theta)}}{{T}} = {whole},\quad T = {self.temperature:g}"
+
+    def formula(self) -> str:
+        own = self.base.formula()
+        return own if own == "U" else f"({own})/{self.temperature!r}"
+
+    @property
+    def n_data(self) -> int:  # type: ignore[override]
+        return len(self.base.data())
+
+    @property
+    def dim(self) -> int:
+        return self.base.dim
+
+    @cached_property
+    def params(self) -> Array:  # type: ignore[override]
+        """The numbers of the other target, and after them the temperature."""
+        return np.append(self.base.without_draws(), self.temperature)
+
+    @cached_property
+    def start_at(self) -> Array:  # type: ignore[override]
+        return self.base.start()
+
+    def starts(self) -> Array:
+        return self.base.starts()
+
+    def data(self) -> NDArray[np.int64]:
+        return self.base.data()
+
+    @property
+    def gradient_work(self) -> int:
+        return 100 + 10 * max(self.n_data, 1) * self.dim
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return self.base.column_names
+
+    @property
+    def n_values(self) -> int:
+        return self.base.n_values
+
+    @property
+    def planar(self) -> bool:
+        return self.base.planar
+
+    @property
+    def first_steps(self) -> FirstSteps | None:  # type: ignore[override]
+        """Those of the other target: the curvature is divided by T, and the variance of a minibatch by T²."""
+        first, heat = self.base.first_steps, self.temperature
+        if first is None:
+            return None
+        cold = min(heat, 1.0)
+        least = 1e-6
+        return FirstSteps(
+            moving=max(float(f"{first.moving * heat**0.5:.1g}"), least),
+            batch=max(float(f"{first.batch * min(heat, heat**0.5):.1g}"), least),
+            friction=min(float(f"{first.friction / cold:.1g}"), 100.0),
+            other=max(float(f"{first.other * heat:.1g}"), least),
+            heated=max(first.heated * min(heat, heat**2), least),
+        )
+
+    @property
+    def lipschitz(self) -> Array:
+        return self.base.lipschitz / self.temperature
+
+    @property
+    def lipschitz_of_each(self) -> Array:
+        return self.base.lipschitz_of_each / self.temperature
+
+    @property
+    def _quadrature_fits(self) -> bool:
+        return self.dim <= FEW and self.of_coordinates
+
+    def _starts(self) -> list[tuple[Array, Array | None]]:
+        return [*((start, None) for start in self.starts()), *super()._starts()[1:]]
+
+    @cached_property
+    def _peak(self) -> tuple[Array, Array]:
+        """The mode is where it was, and the curvature there smaller by T."""
+        if isinstance(self.base, LongRun):
+            return self.base.mode, self.base.curvature / self.temperature
+        return super()._peak
+
+    def _found(self, tell: Tell, rough: bool = False) -> Reference:
+        if not self._quadrature_fits:
+            self._grid = None
+            return LongRun._found(self, tell, rough)
+        found = super()._found(tell, rough)
+        if self._grid is None and not rough and not self.n_data:
+            raise SpecError(
+                "temperature",
+                self.temperature,
+                f"no quadrature resolves {self.title} there, so that it would have no exact answers; allowed are temperatures nearer to 1",
+            )
+        return found
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return super(Boxed, self).columns if self.grid is None else tuple(map(self._column, range(self.dim)))
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        return Target.moments.fget(self)  # type: ignore[attr-defined]
+
+    def facts(self) -> Mapping[str, str]:
+        if self.grid is None:
+            return super().facts()
+        return {"Exact answers": f"quadrature of e^(−U/T) in {self.dim} coordinate{'s' * (self.dim > 1)}"}
+
+    def textbook_slope(self, theta: Array, datum: int) -> Array:
+        """∂(U/T)/∂θ with one data point in place of all."""
+        return np.asarray(self.base.textbook_slope(theta, datum)) / self.temperature
+
+    def log_column_density(self, values: Array) -> Array:
+        return self.log_density(values)

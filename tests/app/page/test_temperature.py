@@ -1,0 +1,54 @@
+"""The sidebar's temperature: where it is shown, and how it goes with the target and the link."""
+
+import pytest
+
+from sgmcmc_lab.app.live import runner
+from sgmcmc_lab.app.live_page.experiment import live_page
+from sgmcmc_lab.app.page.controls import Controls
+from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.samplers import Experiment, SpecError
+
+
+def page(target, **settings):
+    data = {"target": target, "lanes": [{"sampler": "sgld"}], **settings}
+    return AppState(experiment=Experiment.from_dict(data))
+
+
+def has_slider(state):
+    controls = Controls(state, lambda *_: None)
+    return any(key[0] == "settings" and key[2] for key in controls.parts())
+
+
+def test_the_slider_is_there_where_the_target_has_answers_at_other_temperatures():
+    assert has_slider(page("quartic")) and has_slider(page("typed"))
+    assert not has_slider(page("posterior"))
+
+
+def test_another_temperature_is_in_the_link_starts_again_and_fits_the_first_step():
+    state = page("linear_regression")
+    before, first = state.experiment, dict(state.experiment.lanes[0].sampler.params)["step_size"]
+    state.set_temperature(0.1)
+    assert state.experiment.to_query().endswith("&temperature=0.1")
+    assert dict(state.experiment.lanes[0].sampler.params)["step_size"] < first
+    assert runner._structure(state.experiment) != runner._structure(before)
+    state.set_temperature(1)
+    assert state.experiment == before
+
+
+def test_a_target_without_answers_there_goes_back_to_one_with_a_sentence():
+    state = page("quartic", temperature=4)
+    (_, said) = state.set_target("gamma")
+    assert "Gamma has exact answers at temperature 1 alone" in said and state.experiment.temperature == 1
+
+
+def test_the_energy_that_is_typed_has_the_temperature_in_its_formula():
+    state = page("quartic", temperature=4)
+    state.type_energy()
+    assert state.experiment.temperature == 1
+    assert dict(state.experiment.target.params)["energy"].endswith("/4.0")
+
+
+def test_a_live_page_at_another_temperature_is_refused_by_a_sentence():
+    hot = Experiment.from_dict({"target": "quartic", "temperature": 2, "lanes": [{"sampler": "sgld"}]})
+    with pytest.raises(SpecError, match="a live page has the functions of temperature 1"):
+        live_page(hot)
