@@ -100,7 +100,7 @@ def draw(rng, out, params):
 
 
 class _GivenTau(NamedTuple):
-    """The points of a quadrature over log τ: their weights in the posterior, and the laws given τ."""
+    """The points of a quadrature over log τ: their weights in the posterior, and the distributions given τ."""
 
     log_tau: Array
     weights: Array
