@@ -92,12 +92,8 @@ class Reader:
         """A registered name with its parameters; ``fallback`` where the name is none."""
         data = {"key": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
-            self.problem(
-                SpecError(
-                    field, data, "this field is needed" if data is None else f"allowed is one of {', '.join(registry)}"
-                ),
-                fallback,
-            )
+            error = SpecError(field, data, "this field is needed") if data is None else registry.unknown(field, data)
+            self.problem(error, fallback)
             return default_choice(registry, fallback)
         for name in data:
             if name not in ("key", "params"):

@@ -23,15 +23,19 @@ class Named(Mapping[str, T]):
     """The noun for an entry, for messages."""
 
     def find(self, field: str, key: Any) -> T:
-        """The entry of that name, or :class:`SpecError` with the names there are; of many with those most like it."""
+        """The entry of that name. Raises :meth:`unknown` where there is none."""
         if not isinstance(key, str) or key not in self:
-            names = ", ".join(self)
-            if len(names) <= LONGEST_LIST:
-                raise SpecError(field, key, f"there is no such {self.what}; there are: {names}")
-            # To compare a long text with every name takes long.
-            like = ", ".join(get_close_matches(str(key)[:LONGEST_NAME], list(self), NEAREST, 0.0))
-            raise SpecError(field, key, f"there is no such {self.what}; of {len(self)} most like it are: {like}")
+            raise self.unknown(field, key)
         return self[key]
+
+    def unknown(self, field: str, key: Any) -> SpecError:
+        """The error of a name that no entry has, with the names there are; of many with those most like it."""
+        names = ", ".join(self)
+        if len(names) <= LONGEST_LIST:
+            return SpecError(field, key, f"there is no such {self.what}; there are: {names}")
+        # To compare a long text with every name takes long.
+        like = ", ".join(get_close_matches(str(key)[:LONGEST_NAME], list(self), NEAREST, 0.0))
+        return SpecError(field, key, f"there is no such {self.what}; of {len(self)} most like it are: {like}")
 
 
 class Registry(Named[T]):

@@ -77,10 +77,45 @@ def _workspace(max_depth, dim):
     return of_tree, (np.empty(one), np.empty(one), np.empty(one), np.empty(1), np.empty(dim), np.empty(dim))
 
 
+@jit.inlined
+def _draw_momentum(rng, r, energy, memory, params, inverse_mass):
+    """Draw r ~ N(0, M) for one chain; returns ε and the energy H at the start."""
+    dim, eps = r.shape[1], params[0]
+    for i in range(dim):
+        r[0, i] = rng.standard_normal()
+        energy += r[0, i] * r[0, i] / 2
+    if params[2] > 0:
+        eps = begin_step(memory[dim:], params[0], int(params[2]))
+        inverse_mass[:] = inverse_mass_of(memory, dim)
+        for i in range(dim):
+            r[0, i] /= sqrt(inverse_mass[i])
+    return eps, energy
+
+
+@jit.inlined
+def _leapfrog(model, x, r, slope, energy, start, time, inverse_mass, adapting):
+    """Make one leapfrog step, with U and its gradient at the new point; returns H there above that of the start."""
+    dim = x.shape[1]
+    for i in range(dim):
+        r[0, i] -= time / 2 * slope[0, i]
+        x[0, i] += time * r[0, i]
+    if adapting > 0:
+        _drift_besides(x, r, time, inverse_mass)
+    model.gradient(x, slope, model.params)
+    model.potential(x, energy, model.params)
+    above = energy[0] - start
+    for i in range(dim):
+        r[0, i] -= time / 2 * slope[0, i]
+        above += r[0, i] * r[0, i] / 2
+    if adapting > 0:
+        above += _energy_besides(r, inverse_mass)
+    return above
+
+
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     state, model, params, out, info = borrowed((state, model, params, out, info))
-    eps, max_depth, adapting = params[0], int(params[1]), int(params[2])
+    max_depth, adapting = int(params[1]), int(params[2])
     theta, grad, memory = state.position, info.gradient, state.momentum
     n_chains, dim = theta.shape
     of_tree, of_leaf = _workspace(max_depth, dim)
@@ -92,16 +127,8 @@ def advance(rng, state, model, source, params, out, n, info):
     for t in range(n):
         for c in range(n_chains):
             model.potential(theta[c : c + 1], energy, model.params)
-            start = energy[0]
-            for i in range(dim):
-                r[0, i] = rng.standard_normal()
-                start += r[0, i] * r[0, i] / 2
+            eps, start = _draw_momentum(rng, r, energy[0], memory[c], params, inverse_mass)
             total, points = 0.0, 0
-            if adapting > 0:
-                eps = begin_step(memory[c, dim:], params[0], adapting)
-                inverse_mass[:] = inverse_mass_of(memory[c], dim)
-                for i in range(dim):
-                    r[0, i] /= sqrt(inverse_mass[i])
             for side in range(2):
                 ends[side], end_r[side], end_grad[side] = theta[c], r[0], grad[c]
             # Weights e^{H₀ − H} by their logs, for H may be far below the H₀ of a start in a tail.
@@ -112,20 +139,9 @@ def advance(rng, state, model, source, params, out, n, info):
                 x[0], r[0], slope[0] = ends[side], end_r[side], end_grad[side]
                 log_new, sound = -inf, True
                 for k in range(2**depth):
-                    for i in range(dim):
-                        r[0, i] -= time / 2 * slope[0, i]
-                        x[0, i] += time * r[0, i]
-                    if adapting > 0:
-                        _drift_besides(x, r, time, inverse_mass)
-                    model.gradient(x, slope, model.params)
-                    model.potential(x, energy, model.params)
+                    above = _leapfrog(model, x, r, slope, energy, start, time, inverse_mass, adapting)
                     info.counts[jit.GRADIENTS] += 1
-                    above = energy[0] - start
-                    for i in range(dim):
-                        r[0, i] -= time / 2 * slope[0, i]
-                        above += r[0, i] * r[0, i] / 2
                     if adapting > 0:
-                        above += _energy_besides(r, inverse_mass)
                         total += probability(-above)
                         points += 1
                     # A NaN energy compares false, and so ends the trajectory.

@@ -241,7 +241,7 @@ BAD = [
     ("unknown gradient", with_lane(gradient="exact"), "gradient", ["minibatch"]),
     ("no target", {"lanes": [{"sampler": "sgld"}]}, "target", ["needed"]),
     ("no sampler", base(lanes=[{}]), "sampler", ["needed"]),
-    ("target a number", base(target=3), "target", ["gamma"]),
+    ("target a number", base(target=3), "target", ["no such target", "typed"]),
     ("target a list", base(target=["gamma"]), "target", ["gamma"]),
     ("key a list", base(target={"key": ["gamma"]}), "target", ["gamma"]),
     ("params a list", base(target={"key": "gamma", "params": [1]}), "target.params", ["object"]),
