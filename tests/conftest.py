@@ -55,6 +55,10 @@ BY_CASE = "tests/samplers/targets/test_targets.py"
 """Its tests of one target are in one process, too: they share draws, and some a long run."""
 
 
+LONG_RUNS = ("curve_network", "logistic_tumours", "logistic_table", "posterior-table")
+"""Cases on targets whose answers take a long run are slow tests, and so are those that start the server."""
+
+
 def pytest_configure(config):
     """Without a file, a test or a marker on the command line, only the quick tests run."""
     named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
@@ -105,6 +109,8 @@ def pytest_collection_modifyitems(items):
     """
     for item in items:
         item.add_marker(pytest.mark.all)
+        if "server" in item.fixturenames or any(target in item.name for target in LONG_RUNS):
+            item.add_marker(pytest.mark.slow)
         if item.nodeid.startswith(BROWSER):
             item.add_marker(pytest.mark.browser)
         elif item.get_closest_marker("slow") is None:

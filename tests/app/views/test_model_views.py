@@ -77,6 +77,7 @@ def test_every_view_file_is_registered():
     assert files == modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_every_view_shows_every_method(pages, page, dark):

@@ -351,6 +351,7 @@ def test_a_view_that_shows_each_lane_as_the_next_is_caught(found):
 # Against what was looked at
 
 
+@pytest.mark.slow
 def test_a_view_shows_what_it_showed(found):
     """Fails where a number in a view is off by 1e-7 of the column's sum, or a word differs."""
     records = json.loads(RECORDS.read_text(encoding="utf-8")) if RECORDS.exists() else {}

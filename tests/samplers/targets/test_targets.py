@@ -213,6 +213,7 @@ def test_columns_are_sound(case: Case):
     check_columns(case)
 
 
+@pytest.mark.slow
 @all_cases
 def test_mean_and_variance_follow_from_the_cdf(case: Case):
     """Planted faults: another mean, another variance."""
