@@ -14,7 +14,6 @@ from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 LOOK = types.void(jit.lent_cube, jit.lent_vector)
 
 
-@numba.njit(LOOK)
 def look(cube, out):
     """All that an array says of itself, what is cut out of it, and a mark left in it."""
     out[0], out[1], out[2] = cube.size, cube.itemsize, cube.nbytes
@@ -25,12 +24,10 @@ def look(cube, out):
         cube[0, 1, k] = -1.0
 
 
-@numba.njit(types.void(types.FunctionType(LOOK), jit.cube, jit.vector))
 def lend(function, cube, out):
     function(cube, out)
 
 
-@numba.njit(types.void(types.FunctionType(LOOK), types.int64, jit.vector))
 def lend_own(function, n, out):
     """One that the compiled function has made, and that goes with it."""
     cube = np.empty((n, 3, 4))
@@ -40,8 +37,21 @@ def lend_own(function, n, out):
     out[12] = cube[0, 1, 2]
 
 
-def test_an_array_that_is_lent_arrives_whole():
+@pytest.fixture(scope="module")
+def compiled():
+    """The three functions, compiled once there is a test of them: it takes seconds."""
+    pointer = types.FunctionType(LOOK)
+    return (
+        numba.njit(LOOK)(look),
+        numba.njit(types.void(pointer, jit.cube, jit.vector))(lend),
+        numba.njit(types.void(pointer, types.int64, jit.vector))(lend_own),
+    )
+
+
+@pytest.mark.slow
+def test_an_array_that_is_lent_arrives_whole(compiled):
     """From Python, from compiled code through a pointer, and where it is that code's own; no reference stays."""
+    look, lend, lend_own = compiled
     expected = [24, 8, 192, 2, 3, 4, 96, 32, 8, 4, 23, 22, -1]
     for call in (look, lambda cube, out: lend(look, cube, out), lambda cube, out: lend_own(look, 2, out)):
         cube, out = np.arange(24.0).reshape(2, 3, 4), np.zeros(13)
@@ -72,8 +82,10 @@ def test_the_arrays_of_a_tuple_are_borrowed():
     assert not re.search(r"@NRT_incref\([^)]*%arg\.pair", code)
 
 
-def test_what_is_not_in_one_piece_is_not_borrowed():
+@pytest.mark.slow
+def test_what_is_not_in_one_piece_is_not_borrowed(compiled):
     """Its strides would not follow from its shape."""
+    look = compiled[0]
     look.disable_compile()
     with pytest.raises(TypeError, match="No matching definition"):
         look(np.zeros((2, 3, 8))[:, :, ::2], np.zeros(13))
