@@ -34,7 +34,7 @@ def choice_dict(choice: Choice) -> dict[str, Any]:
 
 
 def make_target(choice: Choice, temperature: float = 1.0) -> Target:
-    """The target as an object, at a temperature T that of e^{−U/T}, shared by all who ask for the same one."""
+    """The target e^{−U/T} at a temperature T as an object, shared by all who ask for the same one."""
     table = own.held(choice.values().get(own.OfTable.data_parameter))
     # Objects made from an uploaded table are released with it.
     if table is None:

@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         "for a model of data, of the curves of its scores (.csv)",
     )
     running.add_argument(
-        "--temperature", metavar="T", help="of the distribution e^(−U/T), in place of the experiment's own"
+        "--temperature", metavar="T", help="the temperature in e^(−U/T), in place of the experiment's own"
     )
     running.set_defaults(command=_run)
     live = commands.add_parser("live", help="a saved experiment as one HTML file that moves without a server")

@@ -57,7 +57,7 @@ class RunSpec:
     schedule: Choice = CONSTANT
     """How the step size falls; with it the draws are weighted by their step sizes."""
     temperature: float = 1.0
-    """The T of e^{−U/T}, the distribution that the sampler has as its target."""
+    """The T of e^{−U/T}, the target of the sampler."""
 
     @classmethod
     def of(
@@ -167,7 +167,7 @@ class Experiment:
     momentum: tuple[float, ...] = ()
     """The momentum of all chains there, where a sampler goes on with one; empty for the sampler's own."""
     temperature: float = 1.0
-    """The T of e^{−U/T}, the distribution that every sampler has as its target."""
+    """The T of e^{−U/T}, the target of every sampler."""
 
     @property
     def of_model(self) -> bool:
@@ -298,6 +298,6 @@ class Experiment:
 def _settings_dict(spec: RunSpec | Experiment) -> dict[str, Any]:
     values = {name: getattr(spec, name) for name in settings_of(spec.target.key)}
     if values.get("temperature") == 1:
-        # So that files are as they were before there was one.
+        # Files of experiments at temperature 1 are as they were before there were others.
         del values["temperature"]
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

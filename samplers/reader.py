@@ -144,7 +144,7 @@ class ExperimentReader(Reader):
     """Reads experiments."""
 
     temperature = 1.0
-    """That of the experiment which is being read."""
+    """The temperature of the experiment that is being read."""
 
     def experiment(self, data: Mapping[str, Any]) -> Parts:
         """The parts of an experiment with lanes, of any version."""
@@ -265,7 +265,7 @@ class ExperimentReader(Reader):
     def density(self, choice: Choice) -> tuple[Choice, Target]:
         """That target as an object, or the default one where its values do not go together.
 
-        At a temperature at which it has no answers it is the target itself.
+        If it has no exact answers at this temperature, the temperature is 1 instead.
         """
         try:
             return choice, make_target(choice, self.temperature)

@@ -23,7 +23,7 @@ class Settings(param.Parameterized):
         log=True,
         tex="T",
         label="Temperature T",
-        doc="The chains sample e^(−U/T) in place of e^(−U): colder ones stay near the modes, hotter ones go farther. At 1 it is the distribution itself.",
+        doc="The chains sample e^(−U/T) in place of e^(−U). Cold chains, T < 1, stay near the modes; hot chains, T > 1, spread farther.",
     )
     n_chains = Count(
         4,

@@ -189,7 +189,7 @@ def windows(n):
 
 
 def adapted(run, known, theta, step_size, steps):
-    """ε (chains,) and M⁻¹ (chains, dim) of the next step; ``known`` (chains, …) is what the chains have learnt.
+    """ε (chains,) and M⁻¹ (chains, dim) of the next step; ``known`` (chains, …) is the chains' own numbers.
 
     Its columns: steps made, ε₀, m, H̄, x̄, ε, μ, α, draws in the window; then their mean and scatter, and M⁻¹.
     """
@@ -208,7 +208,7 @@ def adapted(run, known, theta, step_size, steps):
 
 
 def adapt(run, c, known, theta, log_ratio, wanted, steps):
-    """Learn from a step of one chain whose acceptance statistic is min(1, e^log_ratio), as :func:`adapted` has it."""
+    """Learn from a step of one chain with the acceptance statistic min(1, e^log_ratio); see :func:`adapted`."""
     if not steps:
         return
     k, x, dim = known[c], theta[c], theta.shape[1]

@@ -161,7 +161,7 @@ def _plain(title: str, content: str, lessons: str = "[]") -> str:
 def _is_live(step: Step) -> bool:
     """Whether a step has an experiment on a density whose data are small enough for a file, and whose fit moves.
 
-    The functions of a live page are those at temperature 1.
+    A live page has the functions of temperature 1 alone.
     """
     if step.spec is None or step.spec.of_model or step.spec.temperature != 1:
         return False

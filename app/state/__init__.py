@@ -487,7 +487,7 @@ class AppState(param.Parameterized):
         self._set(seed=seed)
 
     def set_temperature(self, temperature: float) -> None:
-        """Let the chains sample e^{−U/T}. A lane with the first step for the old temperature gets the new one's."""
+        """Let the chains sample e^{−U/T}. A lane with the old temperature's first step gets the new one's."""
         data, before = self.experiment.to_dict(), self.experiment.make_target()
         made = Experiment.from_dict({**data, "temperature": temperature}).make_target()
         lanes = self._lanes()

@@ -1,4 +1,4 @@
-"""The step size and the acceptance of chains that adapt, as they go."""
+"""The step size and the acceptance of chains that adapt, along the run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from sgmcmc_lab.samplers.kernels.adaptation import STATISTIC, STEP_SIZE, WANTED
 WINDOW = 600
 """Frames that stay visible."""
 LEAST = 1e-3
-"""The least acceptance that is drawn, for the axis is logarithmic."""
+"""The least acceptance on the logarithmic axis."""
 
 
 def now(run: Run) -> tuple[float, float] | None:
@@ -27,12 +27,12 @@ def now(run: Run) -> tuple[float, float] | None:
 
 
 def scales(run: Run, coordinate: int) -> float:
-    """The root of the mean of M⁻¹ over the chains in a coordinate: its scale, as the chains have learnt it."""
+    """The scale of a coordinate that the chains have learnt: the root of the mean of M⁻¹ over the chains."""
     return float(np.sqrt(run.momentum[:, coordinate - run.target.dim].mean()))
 
 
 class Adaptation(View):
-    """ε and the acceptance of the last step, means over the chains, and the acceptance wanted, a point a frame."""
+    """ε and the acceptance of the last step, means over the chains, and the acceptance wanted; one point per frame."""
 
     key = "adaptation"
     title = "Adaptation"

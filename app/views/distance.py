@@ -31,7 +31,7 @@ class OnCurve(Protocol):
 
     @property
     def position(self) -> Position:
-        """How far the run was."""
+        """The position of the run."""
 
 
 Point = TypeVar("Point", bound=OnCurve)

@@ -69,7 +69,7 @@ class KSD(Distance[SteinPoint]):
         )
 
     def curve(self, i: int, lane: LaneFrame) -> Sequence[SteinPoint]:
-        # As it is now: the background goes on with it.
+        # The curve as it is now: the background continues it.
         return tuple(self._curve(i, lane.run))
 
     def distance(self, point: SteinPoint) -> float:

@@ -1,13 +1,13 @@
-"""The data that a step looks at."""
+"""The number of data points that a step looks at."""
 
 from sgmcmc_lab.lessons.measures.base import Estimate, Evidence, Measure
 
 
 class DataOfAStep(Measure):
-    """The data points that a step of a chain looks at, on average over all steps."""
+    """The mean number of data points that a step of a chain looks at."""
 
     key = "data"
-    title = "Data of a step"
+    title = "Data points per step"
     has_error = False
 
     def of(self, lane: Evidence) -> Estimate:

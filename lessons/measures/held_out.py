@@ -13,7 +13,7 @@ class HeldOut(Measure):
     """Minus the mean, over held-out data y, of log (1/S) Σ_s p(y | θ_s) over the kept draws θ_s of the first
     eight chains.
 
-    The standard error is that of the losses of single chains, each by its own draws.
+    The standard error is that of the mean of the losses of single chains, each from its own draws.
     """
 
     key = "held_out"

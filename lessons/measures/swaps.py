@@ -1,4 +1,4 @@
-"""How often neighbouring rungs swap."""
+"""The frequency of swaps of neighbouring rungs."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers.parameters import Count, SpecError
 
 
 class Swaps(Measure):
-    """The share of proposed swaps of two neighbouring rungs that were made, from the first snapshot to the last."""
+    """The share of the proposed swaps of two neighbouring rungs that were made, from the first to the last snapshot."""
 
     key = "swaps"
     title = "Swaps"
@@ -27,7 +27,7 @@ class Swaps(Measure):
     def of(self, lane: Evidence) -> Estimate:
         if lane.momenta is None or len(lane.momenta) < 2:
             return Estimate(NAN)
-        # Behind the position of the hotter rung are the counts of its swaps, proposed and made.
+        # The counts of proposed and made swaps follow the position of the hotter rung.
         last = int(self.pair) * (lane.trace.target.dim + 2)
         proposed, made = (lane.momenta[-1] - lane.momenta[0])[:, last - 2 : last].T
         if not proposed.all():

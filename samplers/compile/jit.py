@@ -56,8 +56,8 @@ GRADIENT = types.void(lent_matrix, lent_matrix, lent_vector)
 """gradient(theta (chains, dim), out (chains, dim), target_params): writes ∂U/∂θ."""
 BATCH = types.void(lent_matrix, lent_integers, lent_matrix, lent_vector)
 """batch(theta (1, dim), data (S,), each (S, dim), target_params): writes ∂U/∂θ of each of these data by itself, as if
-it stood for all: their mean estimates the gradient. Where ``each`` is (S, dim + 1) its last column takes U, of targets
-that provide energies."""
+it stood for all: their mean estimates the gradient. If a target provides energies, ``each`` may be (S, dim + 1), and
+its last column takes U."""
 DRAW = types.void(rng_type, lent_matrix, lent_vector)
 """draw(rng, out (chains, dim), target_params): writes one exact i.i.d. draw for every chain."""
 OBSERVE = types.void(lent_cube, int64, lent_cube)

@@ -1,13 +1,13 @@
 """Adaptation of a step size and of a diagonal mass matrix, for the samplers with an accept step.
 
-Each chain adapts by itself, in its first ``adapt_steps`` steps, and what it has learnt stands behind its momentum. The
+Each chain adapts by itself in its first ``adapt_steps`` steps. The numbers that it learns follow its momentum. The
 step size follows dual averaging (Hoffman & Gelman 2014, section 3.2), x = log ε, with the acceptance statistic α of
 step m and its wanted mean δ:
     H̄ ← (1 − 1/(m + t₀))H̄ + (δ − α)/(m + t₀),  x = μ − (√m/γ)H̄,  x̄ ← m^{−κ}x + (1 − m^{−κ})x̄,  μ = log 10ε₀.
 The inverse of the mass is the variance of the chain's own draws in windows that double, with a buffer before and after
-them, as in Stan; after each window dual averaging begins again. From then on ε = e^x̄ and the mass stay: the kernel is
-fixed, and leaves the target invariant. Before, it does not, for its ε depends on all draws so far.
-A step size that is changed on the way becomes ε₀, and dual averaging begins again; one that is changed later is ε.
+them, as in Stan; after each window dual averaging begins again. After the last step of adaptation ε = e^x̄ and the mass
+are fixed, and the kernel leaves the target invariant. Before, it does not, because ε depends on all draws so far.
+A new step size during adaptation becomes ε₀, and dual averaging begins again; a new one after adaptation becomes ε.
 """
 
 from math import exp, log, sqrt
@@ -24,13 +24,13 @@ SHRINKAGE, DELAY, DECAY = 0.05, 10.0, 0.75
 BEFORE, FIRST_WINDOW, AFTER = 75, 25, 50
 """Steps before the first window, in it, and after the last one."""
 WANTED = {"hmc": 0.651, "nuts": 0.8, "mala": 0.574}
-"""The mean of α at which HMC costs least and MALA moves fastest, as d → ∞ (Beskos et al. 2013; Roberts & Rosenthal
-1998), and for NUTS Stan's, α being the mean over a trajectory (Betancourt, Byrne & Girolami 2014)."""
+"""The mean of α: for HMC that of least cost, for MALA that of the fastest moves, as d → ∞ (Beskos et al. 2013; Roberts
+& Rosenthal 1998); for NUTS that of Stan, where α is the mean over a trajectory (Betancourt, Byrne & Girolami 2014)."""
 LEAST = 20
-"""With fewer steps the step size adapts alone."""
+"""With fewer steps only the step size adapts."""
 MADE, GIVEN, AVERAGED, MEAN_ERROR, LOG_MEAN, STEP_SIZE, SHRUNK_TO, STATISTIC, LEARNT, VECTORS = range(10)
-"""The numbers of a chain: the steps made, the ε₀ that was given, m, H̄, x̄, ε, μ, the last α and the draws in the
-window; then their mean, their scatter, and the inverse of the mass, a vector each."""
+"""The numbers of a chain: the steps made, the given ε₀, m, H̄, x̄, ε, μ, the last α and the number of draws in the
+window; then three vectors, the mean and the scatter of these draws, and the inverse of the mass."""
 
 ADAPTED = r"\text{adapt } \epsilon \text{ and } M"
 ADAPT = r"\\&" + ADAPTED + r"\text{, in the first steps}"
@@ -38,17 +38,17 @@ ADAPT = r"\\&" + ADAPTED + r"\text{, in the first steps}"
 
 
 def adapt_steps(wanted: float) -> Count:
-    """The parameter: how many steps adapt, with the acceptance that they want."""
+    """The parameter for the number of adapting steps, with the acceptance wanted."""
     return Count(
         0,
         bounds=(0, 10_000),
-        label="Steps that adapt",
-        doc=f"In its first steps, so many, each chain adapts its own ε to an acceptance of {wanted}, and its masses to the variances of its draws; these steps are burn-in. ε begins with the step size above. With a schedule the masses adapt alone. 0: nothing adapts.",
+        label="Adaptation steps",
+        doc=f"The number of first steps in which each chain adapts its own ε to an acceptance of {wanted}, and its masses to the variances of its draws. These steps are burn-in. ε begins with the step size above. With a schedule only the masses adapt. 0: nothing adapts.",
     )
 
 
 def auxiliary(target: Target, steps: int) -> NDArray[np.float64]:
-    """A momentum, and where steps adapt what a chain knows, nothing at first."""
+    """A momentum and, if steps adapt, the numbers that a chain learns, 0 at first."""
     return np.zeros(target.dim + (VECTORS + 3 * target.dim if steps else 0))
 
 
@@ -73,7 +73,7 @@ def window_at(t, n):
 
 @jit.helper
 def begin_averaging(known):
-    """Let dual averaging begin at the present ε."""
+    """Begin dual averaging at the present ε."""
     known[SHRUNK_TO] = log(10 * known[STEP_SIZE])
     known[AVERAGED] = known[MEAN_ERROR] = known[LOG_MEAN] = 0.0
 
@@ -91,7 +91,7 @@ def average(known, error):
 
 @jit.helper
 def begin_step(known, step_size, n):
-    """The ε of the next step of a chain that knows this, where ``step_size`` is given and n steps adapt."""
+    """The ε of a chain's next step, from its numbers, the given ``step_size`` and the number n of adapting steps."""
     if known[GIVEN] != step_size:
         if known[MADE] == 0:
             known[VECTORS + 2 * ((known.size - VECTORS) // 3) :] = 1.0
@@ -103,7 +103,7 @@ def begin_step(known, step_size, n):
 
 @jit.helper
 def learn(known, x, statistic, wanted, n):
-    """Adapt after a step to x whose acceptance statistic is α, of n steps; later steps only leave their α."""
+    """Adapt after one of the n adapting steps, to x with the acceptance statistic α; later only α is kept."""
     known[STATISTIC] = statistic
     t, dim = int(known[MADE]), x.size
     known[MADE] += 1
@@ -146,7 +146,7 @@ def probability(log_ratio):
 
 @jit.helper
 def begin_steps(memory, strides, step_size, n):
-    """Write ε√(M⁻¹) of every chain to ``strides`` (chains, dim): with masses, a coordinate's own step size."""
+    """Write ε√(M⁻¹) of every chain to ``strides`` (chains, dim): the step size of each coordinate, with masses."""
     dim = strides.shape[1]
     for c in range(strides.shape[0]):
         eps = begin_step(memory[c, dim:], step_size, n)
@@ -156,7 +156,7 @@ def begin_steps(memory, strides, step_size, n):
 
 @jit.inlined
 def begin_stride(model, theta, r, grad, _, more):
-    """r ← r − (h/2)∇Ũ, θ ← θ + hr, each coordinate with its h."""
+    """r ← r − (h/2)∇Ũ, θ ← θ + hr, each coordinate with its own h."""
     for c in range(theta.shape[0]):
         for i in range(theta.shape[1]):
             r[c, i] -= more[0][c, i] / 2 * grad[c, i]

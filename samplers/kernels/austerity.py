@@ -14,8 +14,8 @@ from sgmcmc_lab.samplers.parameters import Count, Real, Value
 from sgmcmc_lab.samplers.requirements import BATCH, ENERGIES, FULL
 from sgmcmc_lab.samplers.targets.base import Target
 
-# The packed parameters: s, the number of data points that are added at a time, and the |t| at which each test but the
-# last is decided.
+# The packed parameters: s, the number of data points that are added at a time, and for each test but the last the |t|
+# above which it decides.
 _SIZE, _LEVELS = 1, 2
 _LARGEST = 1e300
 """A |t| that no test reaches."""
@@ -35,14 +35,14 @@ def advance(rng, state, model, source, params, out, n, info):
                 before[c, i] = theta[c, i]
                 theta[c, i] += scale * rng.standard_normal()
         for c in range(n_chains):
-            # Accepted where the mean of U_i(θ') − U_i(θ) is below it, each data point in place of all.
+            # Accepted if the mean of U_i(θ') − U_i(θ) is below it; U_i has data point i in place of all.
             level = -log(rng.random())
             seen, tests, mean, scatter, decided = 0, 0, 0.0, 0.0, False
             while not decided:
                 m = min(size, n_data - seen)
                 last = seen + m == n_data
                 for k in range(m):
-                    # All data that are left need no choice.
+                    # The last minibatch is all the data that are left.
                     batch[k] = data[seen + k] if last else choose(rng, data, seen + k, False)
                 model.batch(before[c : c + 1], batch[:m], here, model.params)
                 model.batch(theta[c : c + 1], batch[:m], there, model.params)
@@ -69,14 +69,14 @@ def advance(rng, state, model, source, params, out, n, info):
 class Austerity(Sampler):
     """Austerity in MCMC land (Korattikara, Chen & Welling 2014): an accept step by a sequential test.
 
-    Proposal: θ' = θ + sN(0, I). Random-walk Metropolis accepts where U(θ') − U(θ) < −log u with u uniform; that is a
-    statement on the mean of N numbers Δ_i, the difference of U with data point i in place of all. A minibatch without
-    replacement estimates this mean, and grows by m data points until a t-test with n − 1 degrees of freedom, whose
-    standard error has the factor √(1 − (n − 1)/(N − 1)) of a finite population, errs with probability below ε; at n = N
-    there is no error. The prior is spread over the data, each of which has an Nth of it.
+    Proposal: θ' = θ + sN(0, I). Random-walk Metropolis accepts if U(θ') − U(θ) < −log u with u uniform. This is a test
+    of the mean of N numbers Δ_i, each the difference of U with data point i in place of all. A minibatch without
+    replacement estimates the mean. It grows by m data points until a t-test with n − 1 degrees of freedom errs with
+    probability below ε. The standard error has the factor √(1 − (n − 1)/(N − 1)) of a finite population; at n = N there
+    is no error. Each data point has an Nth of the prior.
     Invariant distribution: e^{−U} as ε → 0, where each step takes all data. Otherwise the chain has a bias, which grows
-    with ε: a test is repeated, and of few data the Δ_i are not normal, so that more decisions are wrong than ε says.
-    Each data point that a step looks at counts once, though its energy is taken at θ and at θ'.
+    with ε: the test is repeated, and the Δ_i of a small minibatch are not normal, so more decisions are wrong than ε
+    says. Each data point that a step looks at counts once, though its energy is computed at θ and at θ'.
     """
 
     key = "austerity"
@@ -96,7 +96,7 @@ class Austerity(Sampler):
     gradient_age = None
     first_stride = 2.0
     counts_data = True
-    known_bias = "Its accept step decides by a test of some of the data, which errs; with ε = 0 it takes all of them."
+    known_bias = "Its accept step is a test on a part of the data, which can err; with ε = 0 it takes all data."
     advance = advance
 
     step_size = Real(
@@ -119,8 +119,8 @@ class Austerity(Sampler):
         bounds=(2, 100_000),
         log=True,
         tex="m",
-        label="Data m of a test",
-        doc="The data points that are added until the test decides. With few of them it errs far more often than ε.",
+        label="Minibatch m of a test",
+        doc="The number of data points that are added at a time, until the test decides. A test of few data points errs far more often than ε says.",
     )
 
     def packed(self, target: Target) -> NDArray[np.float64]:
@@ -135,7 +135,7 @@ class Austerity(Sampler):
 
     @property
     def gradients_per_step(self) -> int:
-        """None besides the data that the kernel counts."""
+        """0: the kernel counts data points."""
         return 0
 
     def most_gradients(self, batch_size: int = 0) -> int:

@@ -80,7 +80,7 @@ class Sampler(param.Parameterized):
     interacting: ClassVar[bool] = False
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
     counts_data: ClassVar[bool] = False
-    """Whether its kernel counts data in place of gradients: a step looks at some of them, and their number differs."""
+    """Whether its kernel counts data points in place of gradients, because their number differs between steps."""
     first_chains: ClassVar[int] = 1
     """A run whose number of chains is not given has at least so many."""
     known_bias: ClassVar[str] = ""
@@ -129,11 +129,11 @@ class Sampler(param.Parameterized):
 
     @property
     def steps_that_adapt(self) -> int:
-        """The first steps, which change the kernel, so that their draws are not of the target."""
+        """The number of first steps in which the kernel adapts; their draws are not from the target."""
         return int(getattr(self, "adapt_steps", 0))
 
     def thermostats(self, target: Target) -> int:
-        """How many ξ a chain has, the last of what it has beside θ."""
+        """The number of ξ of a chain, the last of its auxiliary variables."""
         return 0
 
     @classmethod

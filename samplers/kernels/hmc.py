@@ -83,8 +83,9 @@ class HMC(Sampler):
     choice of data are drawn without regard to the state, and on the way back have the same distribution; only more is
     rejected.
     The accept step takes the energy of all data. Without it the bias is O(ε²), and noise heats the chain.
-    In ``adapt_steps`` first steps ε and a diagonal mass matrix M adapt, as in ``samplers/kernels/adaptation.py``. Its
-    r ~ N(0, M) and θ ← θ + εM⁻¹r are those above in θ/√(M⁻¹), and are computed so, with ε√(M⁻¹) for each coordinate.
+    In the first ``adapt_steps`` steps ε and a diagonal mass matrix M adapt, as in ``samplers/kernels/adaptation.py``.
+    The update with r ~ N(0, M) and θ ← θ + εM⁻¹r is the one above in the coordinates θ/√(M⁻¹), and is computed so, with
+    the step size ε√(M⁻¹) for each coordinate.
     """
 
     key = "hmc"

@@ -31,7 +31,7 @@ _WANTED = WANTED["mala"]
 
 @jit.helper
 def _propose(rng, theta, before, grad, memory, step_size, n):
-    """θ ← θ − εM⁻¹∇U + N(0, 2εM⁻¹) of every chain, which knows its ε and M, with θ before in ``before``."""
+    """θ ← θ − εM⁻¹∇U + N(0, 2εM⁻¹) of every chain, with its own ε and M; ``before`` takes the old θ."""
     dim = theta.shape[1]
     for c in range(theta.shape[0]):
         eps, inverse_mass = begin_step(memory[c, dim:], step_size, n), inverse_mass_of(memory[c], dim)
@@ -96,7 +96,7 @@ class MALA(Sampler):
     with probability min(1, e^{U(θ) − U(θ')} q(θ | θ')/q(θ' | θ)), q(θ' | θ) ∝ e^{−‖θ' − θ + ε∇U(θ)‖²/4ε}.
     Invariant distribution: e^{−U}, exactly, for every ε: SGLD without its bias, for the price of the energy of all
     data.
-    In ``adapt_steps`` first steps ε and a diagonal mass matrix M, the preconditioner, adapt, as in
+    In the first ``adapt_steps`` steps ε and a diagonal mass matrix M, the preconditioner, adapt, as in
     ``samplers/kernels/adaptation.py``: θ' = θ − εM⁻¹∇U(θ) + N(0, 2εM⁻¹).
     """
 

@@ -13,7 +13,7 @@ from sgmcmc_lab.samplers.requirements import BATCH, FULL
 from sgmcmc_lab.samplers.targets.base import SIMPLEX
 
 SMALLEST = 1e-300
-"""A smaller share is kept here, so that it has a logarithm: y then stays above −691."""
+"""Smaller shares are set to this value, so that they have a logarithm: y then stays above −691."""
 
 
 @jit.kernel
@@ -35,7 +35,7 @@ def advance(rng, state, model, source, params, out, n, info):
             for j in range(dim - 1):
                 drift = target_params[j] + counts[j] - shapes * (theta[c, j] / scale)
                 y[j] = log(theta[c, j]) - last + (step_size * drift + noise * rng.standard_normal())
-                # Of a NaN no maximum is taken, and it stays one.
+                # A NaN does not enter the maximum, and stays a NaN.
                 top = max(top, y[j])
             total = 0.0
             for j in range(dim):
@@ -51,13 +51,13 @@ class MirroredLangevin(Sampler):
 
     The mirror map h(ω) = Σ_j ω_j log ω_j on the simplex has the dual coordinates y_j = log(ω_j/ω_d), j < d, and back
     ω_j = e^{y_j}/(1 + Σ_l e^{y_l}). With the Jacobian |∂ω/∂y| = Π_j ω_j over all d shares, Dir(a) has in y the density
-    e^{−W}, W(y) = −Σ_{j<d} a_j y_j + A log(1 + Σ_l e^{y_l}), A = Σ_j a_j, which is strictly log-concave for all a > 0,
-    those below 1 too, where the density of ω is infinite at 0; it is not strongly so, for its tails are e^{−a_j|y|}.
+    e^{−W}, W(y) = −Σ_{j<d} a_j y_j + A log(1 + Σ_l e^{y_l}), A = Σ_j a_j. It is strictly log-concave for all a > 0,
+    even for a_j < 1, where the density of ω is infinite at 0. It is not strongly so: its tails are e^{−a_j|y|}.
     SDE: dy = −∇W dt + √2 dB. Euler–Maruyama: y ← y + ε(â − Aω) + N(0, 2ε), â_j = α + N̂_j by a minibatch.
-    Invariant distribution of ω: Dir(α + N) as ε → 0. As the drift has the mean 0 in every stationary distribution with
-    moments, E ω_j = a_j/A exactly for every ε, with minibatches too. The drift is bounded by A: no ε blows up.
-    The price of the flat tails: a share with a small a_j forgets in a time of about 4/a_j².
-    Here θ = ω; a share below 1e−300 is kept at 1e−300, which matters for α < 0.01 alone.
+    Invariant distribution of ω: Dir(α + N) as ε → 0. The drift has the mean 0 in every stationary distribution with
+    moments, so E ω_j = a_j/A exactly for every ε, with minibatches too. The drift is bounded by A, so no ε blows up.
+    The price of the flat tails: a share with a small a_j takes a time of about 4/a_j² to forget its start.
+    Here θ = ω; a share below 1e−300 is set to 1e−300, which matters for α < 0.01 alone.
     """
 
     key = "mirrored_langevin"
@@ -83,7 +83,7 @@ class MirroredLangevin(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time that one step of the dual variable advances. Large steps spread the shares too widely; their means stay right.",
+        doc="The time that one step of the dual variable advances. Large steps spread the shares too widely; their means stay exact.",
     )
 
     bias_order = 1

@@ -44,7 +44,7 @@ def _turned(x, r, first, last):
 
 @jit.helper
 def _drift_besides(x, r, time, inverse_mass):
-    """θ ← θ + ε(M⁻¹ − I)r: what a drift with masses has beside one without."""
+    """θ ← θ + ε(M⁻¹ − I)r: the difference of a drift with masses from one without."""
     for i in range(x.shape[1]):
         x[0, i] += time * (inverse_mass[i] - 1) * r[0, i]
 
@@ -178,9 +178,9 @@ class NUTS(Sampler):
     Dynamics as in HMC, r ~ N(0, I) and leapfrog steps. The trajectory is doubled, forwards or backwards by a coin,
     until it turns back on itself, (θ₊ − θ₋)·r₊ < 0 or (θ₊ − θ₋)·r₋ < 0, as a whole or within the new half, or has 2^J
     points. The next state is a point of it with probability ∝ e^{−H}, those of the new half preferred.
-    Invariant distribution: e^{−H}, exactly, for every ε. No length has to be chosen; what a step costs is counted as it
-    is.
-    In ``adapt_steps`` first steps ε and a diagonal mass matrix M adapt, as in ``samplers/kernels/adaptation.py``:
+    Invariant distribution: e^{−H}, exactly, for every ε. No length has to be chosen; the cost of a step varies and is
+    counted.
+    In the first ``adapt_steps`` steps ε and a diagonal mass matrix M adapt, as in ``samplers/kernels/adaptation.py``:
     r ~ N(0, M), θ ← θ + εM⁻¹r, H = U + rᵀM⁻¹r/2, and α is the mean of min(1, e^{H₀ − H}) over the points computed.
     """
 

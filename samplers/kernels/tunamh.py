@@ -20,7 +20,7 @@ _CHI, _CONTROL, _MODE = 1, 2, 3
 
 @jit.helper
 def _bound(x, y, params):
-    """No |Δ_i| is above it: Σ_j |y_j − x_j| (h_j + C_j(‖x − θ̂‖ + ‖y − θ̂‖)/2), the same from y to x."""
+    """The bound on all |Δ_i|: Σ_j |y_j − x_j| (h_j + C_j(‖x − θ̂‖ + ‖y − θ̂‖)/2), symmetric in x and y."""
     dim = x.size
     mode = params[_MODE : _MODE + dim]
     away, total = (distance(x, mode) + distance(y, mode)) / 2, 0.0
@@ -74,20 +74,20 @@ def advance(rng, state, model, source, params, out, n, info):
 class TunaMH(Sampler):
     """TunaMH (Zhang, Cooper & De Sa 2020): an accept step that is exact with a Poisson minibatch.
 
-    Proposal: θ' = θ + sN(0, I). Each data point i in place of all has the energy U_i, U their mean. Let
-    Δ_i = U_i(θ') − U_i(θ), and G(θ, θ') = G(θ', θ) a bound on all |Δ_i|: the paper's CM. Each data point enters the
-    minibatch s_i ~ Poisson(μ_i) times, μ_i = (2λ + G + Δ_i)/2N with λ = χG², and θ' is accepted with probability
-    min(1, Π_i ((2λ + G − Δ_i)/(2λ + G + Δ_i))^{s_i}). The numbers s_i come by thinning: Poisson(λ + G) data are drawn,
-    and each is kept with probability (2λ + G + Δ_i)/(2λ + 2G).
-    The bound is G = Σ_j |θ'_j − θ_j|(h_j + C_j(‖θ − θ̂‖ + ‖θ' − θ̂‖)/2), θ̂ the mode, h_j the largest |∂_jU_i(θ̂)| and
-    C_j the Lipschitz constant of ∂_jU_i, both of the worst data point: the gradient on the way from θ to θ' is at most
-    the term in brackets on average. Control variates add (∇U(θ̂) − ∇U_i(θ̂))·(θ' − θ) to Δ_i, whose mean stays; h_j is
-    then |∂_jU(θ̂)| = 0, and near the mode G no longer grows with N. They are not in the paper.
-    Where λ + G ≥ N, a step takes the energies of all data, as random-walk Metropolis does. It would do so on the way
-    back, too, for G is symmetric.
+    Proposal: θ' = θ + sN(0, I). U_i is the energy with data point i in place of all; U is the mean of the U_i. Let
+    Δ_i = U_i(θ') − U_i(θ), and let G(θ, θ') = G(θ', θ) be a bound on all |Δ_i|: the paper's CM. Each data point enters
+    the minibatch s_i ~ Poisson(μ_i) times, μ_i = (2λ + G + Δ_i)/2N with λ = χG², and θ' is accepted with probability
+    min(1, Π_i ((2λ + G − Δ_i)/(2λ + G + Δ_i))^{s_i}). Thinning gives the numbers s_i: Poisson(λ + G) data points are
+    drawn, and each is kept with probability (2λ + G + Δ_i)/(2λ + 2G).
+    The bound is G = Σ_j |θ'_j − θ_j|(h_j + C_j(‖θ − θ̂‖ + ‖θ' − θ̂‖)/2). Here θ̂ is the mode, h_j the largest
+    |∂_jU_i(θ̂)| and C_j the Lipschitz constant of ∂_jU_i, both of the worst data point: on average over the way from θ
+    to θ' the gradient is at most the term in brackets. Control variates add (∇U(θ̂) − ∇U_i(θ̂))·(θ' − θ) to Δ_i, whose
+    mean stays; h_j is then |∂_jU(θ̂)| = 0, and near the mode G no longer grows with N. They are not in the paper.
+    If λ + G ≥ N, a step takes the energies of all data, as random-walk Metropolis does. The reverse move would do so,
+    too, because G is symmetric.
     Invariant distribution: e^{−U}, exactly, for every s and χ: e^{−U(θ)}Π_i Poisson(s_i; μ_i) is Π_i μ_i^{s_i} times
     e^{−(U(θ) + U(θ'))/2} and other symmetric terms, and the accept step has the ratio of these products.
-    Data count as often as they are drawn, once for all their energies.
+    A data point counts once for each time that it is drawn, whatever the number of its energies.
     """
 
     key = "tunamh"
@@ -114,7 +114,7 @@ class TunaMH(Sampler):
         log=True,
         tex="s",
         label="Proposal's scale s",
-        doc="The standard deviation of a proposal. The bound G, and with it the minibatch, grows with it.",
+        doc="The standard deviation of a proposal. The bound G, and with it the minibatch, grows with s.",
     )
     chi = Real(
         0.1,
@@ -122,12 +122,12 @@ class TunaMH(Sampler):
         log=True,
         tex=r"\chi",
         label="Size of the minibatch χ",
-        doc="The minibatch has G + χG² data points on average. A larger one costs more and is accepted more often.",
+        doc="The minibatch has G + χG² data points on average. A larger χ costs more and accepts more proposals.",
     )
     control = Flag(
         False,
         label="Control variates",
-        doc="Whether the differences of energies are taken from their linear part at the mode, which makes the bound G smaller near it.",
+        doc="Whether the linear part at the mode is subtracted from the differences of energies, which makes the bound G smaller near the mode.",
     )
 
     def packed(self, target: Target) -> NDArray[np.float64]:
@@ -139,11 +139,11 @@ class TunaMH(Sampler):
 
     @property
     def gradients_per_step(self) -> int:
-        """None besides the data that the kernel counts."""
+        """0: the kernel counts data points."""
         return 0
 
     def most_gradients(self, batch_size: int = 0) -> int:
-        # At most N are drawn on average, each for three looks.
+        # At most N data points are drawn on average, each for three evaluations.
         return 4
 
     @property

@@ -275,7 +275,7 @@ class Target(param.ParameterizedABC):
     dragged: ClassVar[str] = ""
     """The parameter that says where its :attr:`handles` are; empty where there are none."""
     tempers: ClassVar[bool] = False
-    """Whether e^{−U/T} is a distribution for every T, on ℝᵈ, which quadrature or a long run resolves."""
+    """Whether e^{−U/T} is a distribution on ℝᵈ for every T, with answers from quadrature or a long run."""
     process: ClassVar[str | None] = None
     """The process with this stationary distribution whose transition is known exactly: ``cir`` or ``geometric_ou``."""
 
@@ -313,7 +313,7 @@ class Target(param.ParameterizedABC):
         """Raise :class:`SpecError` where the parameters do not fit each other."""
 
     def at_temperature(self, temperature: float) -> dict[str, Value] | None:
-        """The parameters, those that change, with which the distribution is e^{−U/T}; None where no values do that."""
+        """The changed parameters that make the distribution e^{−U/T}; None if there are none."""
         return None
 
     @classmethod
@@ -444,7 +444,7 @@ class Target(param.ParameterizedABC):
         return None
 
     def held_out(self, theta: Array) -> Array | None:
-        """The log density of each held-out observation given each draw θ (n, dim), (n, observations); None without."""
+        """The log density of each held-out observation given each draw θ (n, dim), (n, observations), or None."""
         return None
 
     @cached_property

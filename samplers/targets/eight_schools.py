@@ -33,7 +33,7 @@ _SLACK = 1e-3
 
 @jit.helper
 def _of_mean(tau, params):
-    """The precision and the mean of μ given τ, and the log likelihood of τ, with μ and all effects integrated."""
+    """The precision and the mean of μ given τ, and the log likelihood of τ, with μ and all effects integrated out."""
     precision, pull, total = 1 / PRIOR_VARIANCE, 0.0, 0.0
     for j in range(N):
         y, variance = params[_FIRST + j], params[_FIRST + N + j] + tau * tau
@@ -118,11 +118,11 @@ class EightSchools(Target):
     """y_j ~ N(μ + τz_j, σ_j²) with z_j ~ N(0, 1), μ ~ N(0, 5²) and τ half-Cauchy: eight effects of coaching.
 
     θ = (log τ, x_1, …, x_8, μ), and the chains move in x_j = cμ + τ^c z_j. At c = 1, centred, x_j is the effect of
-    school j, and log τ and x_j make a funnel with its neck at small τ. At c = 0, not centred, x_j = z_j, and no scale
-    depends on τ. The data say little about τ, so that the posterior is near the prior's funnel.
+    school j, and log τ and x_j form a funnel with its neck at small τ. At c = 0, not centred, x_j = z_j, and no scale
+    depends on τ. The data say little about τ, so the posterior is near the prior's funnel.
 
-    Given τ all else is Gaussian. Exact draws are by rejection from the prior of τ, and the marginals are by quadrature
-    over log τ.
+    Given τ, all other coordinates are Gaussian. Exact draws come from rejection sampling with the prior of τ, and the
+    marginals from quadrature over log τ.
     """
 
     key = "eight_schools"
@@ -145,7 +145,7 @@ class EightSchools(Target):
         log=True,
         tex="s",
         label="Scale of τ's prior s",
-        doc="The median of τ, the spread of the effects among schools, before there are data.",
+        doc="The prior median of τ, the spread of the effects among schools.",
     )
 
     def packed(self) -> Array:
@@ -198,7 +198,7 @@ class EightSchools(Target):
         )
 
     def _given(self, j: int) -> tuple[Array, Array]:
-        """The mean and the variance of x_j given τ, with μ integrated: x_j is linear in μ and Gaussian besides."""
+        """The mean and the variance of x_j given τ, with μ integrated out: x_j is Gaussian and linear in μ."""
         given, error, c = self._given_tau, ERRORS[j] ** 2, self.centring
         tau = np.exp(given.log_tau)
         share = tau ** (1 + c) / (error + tau**2)
@@ -244,7 +244,7 @@ class EightSchools(Target):
 
 
 def _by_blocks(cdf: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The same function, of 4,096 points at once."""
+    """The same function, of at most 4,096 points at once."""
 
     def of_any(x: Array) -> Array:
         flat = np.ravel(np.asarray(x, dtype=float))

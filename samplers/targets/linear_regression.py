@@ -19,9 +19,9 @@ _NOISE, _PRIOR, _MEAN, _FACTOR, _ITEMS, _FIRST = 0, 1, 2, 4, 7, 8
 TRUE_COEFFICIENTS = (1.0, -0.5)
 """The parameters that generated the data."""
 CORRELATION = 0.5
-_HELD_OUT, _HELD_OUT_SEED = 2000, 100_000
-"""Data that no posterior is of, and what is added to the seed of the others for theirs."""
 """Of the two covariates, so that the posterior's coordinates are correlated, too."""
+_HELD_OUT, _HELD_OUT_SEED = 2000, 100_000
+"""The number of held-out data points, and the distance of their seed from that of the others."""
 
 
 @jit.helper
@@ -126,7 +126,7 @@ class LinearRegression(Target):
         return np.column_stack([x, y])
 
     def held_out(self, theta: Array) -> Array:
-        """Of 2,000 further data of the same kind."""
+        """Of 2,000 further data points from the same distribution."""
         x, y = np.split(self._made(_HELD_OUT_SEED + self.data_seed, _HELD_OUT), [2], axis=1)
         residual = (y[:, 0] - theta @ x.T) / self.noise_sd
         return np.asarray(-(residual**2) / 2 - np.log(2 * np.pi * self.noise_sd**2) / 2)

@@ -87,7 +87,7 @@ class LogisticRegression(GeneralisedLinear):
         return self._all_rows[: self.items]
 
     def held_out(self, theta: Array) -> Array | None:
-        """Of the tumours after the first N; None where these are all."""
+        """Of the tumours after the first N; None if there are no others."""
         rest = self._all_rows[self.items :]
         return -np.logaddexp(0, -theta @ rest.T) if len(rest) else None
 

@@ -14,13 +14,13 @@ from sgmcmc_lab.samplers.targets.boxed import FEW, Boxed
 from sgmcmc_lab.samplers.targets.long_run import LongRun, Reference
 
 _AT_ONCE = 2
-"""The most coordinates of a density without data whose quadrature is done when the target is made: a second."""
+"""The most coordinates of a density without data whose quadrature runs when the target is made: it takes a second."""
 
 
 def tempered(target: Target, temperature: float) -> Target:
     """The distribution e^{−U/T} of the target's energy U; the target itself at T = 1.
 
-    Raises :class:`SpecError` where it has no answers that samplers can be compared with.
+    Raises :class:`SpecError` if it has no exact answers with which to compare samplers.
     """
     if temperature == 1:
         return target
@@ -30,7 +30,7 @@ def tempered(target: Target, temperature: float) -> Target:
         try:
             return type(target)(**{**known, **values})
         except SpecError as error:
-            # The family goes on beyond the bounds of its parameters, but not as one of its members.
+            # Beyond the bounds of its parameters the family has no member e^{−U/T}; quadrature may have its answers.
             if not target.tempers:
                 raise SpecError(
                     "temperature", temperature, f"{target.title} would have {str(error).rstrip('.')}"
@@ -88,11 +88,11 @@ def _compiled(kind: type[Target]) -> dict[str, Any]:
 
 
 class Tempered(Boxed):
-    """The distribution e^{−U/T} of another target's energy U, a subclass of which it is, too.
+    """The distribution e^{−U/T} of another target's energy U; its class is also a subclass of that target's.
 
     Energy, gradient and the gradients of data points are the other's, divided by T, so that every sampler has this
-    distribution as its target, with the discretisation error that it has there. The exact answers are those of
-    quadrature in up to three coordinates, where the columns are the coordinates, and of a long run otherwise.
+    distribution as its target, with the discretisation error that it has there. The exact answers come from quadrature
+    in up to three coordinates, if the columns are the coordinates, and from a long run otherwise.
     """
 
     tempers = False
@@ -107,7 +107,7 @@ class Tempered(Boxed):
     def made(cls, base: Target, temperature: float) -> "Tempered":
         """That target at this temperature."""
         out = object.__new__(cls)
-        # Its parameters are those of the other one; what has been computed of it is not.
+        # The parameters are those of the other target; no computed value of it is taken over.
         out.__dict__.update({name: value for name, value in base.__dict__.items() if name.startswith("_param")})
         out.__dict__.update(base=base, temperature=float(temperature))
         return out
@@ -164,7 +164,7 @@ class Tempered(Boxed):
 
     @property
     def first_steps(self) -> FirstSteps | None:  # type: ignore[override]
-        """Those of the other target: the curvature is divided by T, and the variance of a minibatch by T²."""
+        """Those of the other target, scaled: T divides the curvature, and T² the variance of a minibatch."""
         first, heat = self.base.first_steps, self.temperature
         if first is None:
             return None
@@ -195,7 +195,7 @@ class Tempered(Boxed):
 
     @cached_property
     def _peak(self) -> tuple[Array, Array]:
-        """The mode is where it was, and the curvature there smaller by T."""
+        """The mode of the other target; T divides the curvature there."""
         if isinstance(self.base, LongRun):
             return self.base.mode, self.base.curvature / self.temperature
         return super()._peak

@@ -1,4 +1,4 @@
-"""Steps that adapt: as in plain Python step for step, the acceptance and the masses, and the law behind them."""
+"""Adaptation steps: as in plain Python step for step, the acceptance and the masses, and the law behind them."""
 
 from importlib import import_module
 from math import sqrt
