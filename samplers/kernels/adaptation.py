@@ -43,7 +43,7 @@ def adapt_steps(wanted: float) -> Count:
         0,
         bounds=(0, 10_000),
         label="Adaptation steps",
-        doc=f"The number of first steps in which each chain adapts its own ε to an acceptance of {wanted}, and its masses to the variances of its draws. These steps are burn-in. ε begins with the step size above. With a schedule only the masses adapt. 0: nothing adapts.",
+        doc=f"The number of first steps in which each chain adapts its own ε to an acceptance of {wanted}, and its inverse masses to the variances of its draws. These steps are burn-in. ε begins with the step size above. With a schedule only the masses adapt. 0: nothing adapts.",
     )
 
 

@@ -122,7 +122,7 @@ class TunaMH(Sampler):
         log=True,
         tex=r"\chi",
         label="Size of the minibatch χ",
-        doc="The minibatch has G + χG² data points on average. A larger χ costs more and accepts more proposals.",
+        doc="On average G + χG² data points are drawn. A larger χ costs more and accepts more proposals.",
     )
     control = Flag(
         False,
@@ -143,7 +143,7 @@ class TunaMH(Sampler):
         return 0
 
     def most_gradients(self, batch_size: int = 0) -> int:
-        # At most N data points are drawn on average, each for three evaluations.
+        # At most N data points are drawn on average, each for three evaluations; the number varies.
         return 4
 
     @property

@@ -118,8 +118,8 @@ class EightSchools(Target):
     """y_j ~ N(μ + τz_j, σ_j²) with z_j ~ N(0, 1), μ ~ N(0, 5²) and τ half-Cauchy: eight effects of coaching.
 
     θ = (log τ, x_1, …, x_8, μ), and the chains move in x_j = cμ + τ^c z_j. At c = 1, centred, x_j is the effect of
-    school j, and log τ and x_j form a funnel with its neck at small τ. At c = 0, not centred, x_j = z_j, and no scale
-    depends on τ. The data say little about τ, so the posterior is near the prior's funnel.
+    school j, and log τ and x_j form a funnel with its neck at small τ. At c = 0, not centred, x_j = z_j, whose
+    scale depends on τ only through the data. The data say little about τ, so the posterior is near the prior's funnel.
 
     Given τ, all other coordinates are Gaussian. Exact draws come from rejection sampling with the prior of τ, and the
     marginals from quadrature over log τ.
