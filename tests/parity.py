@@ -94,6 +94,7 @@ WITH_EXP = frozenset(
         "sg_barker",
         "resgld",
         "parallel_tempering",
+        "mirrored_langevin",
     }
 )
 """Samplers whose steps call libm beside their random numbers and an accept step."""

@@ -532,7 +532,7 @@ def test_what_comes_before_its_figure_is_drawn_when_that_is_there(paused):
 def test_the_link_is_the_whole_state(lab):
     query = (
         "?target=gaussian_mixture(modes:3;radius:2.0;sd:0.5;weight:0.2)&lane=sgld(step_size:0.03)~gaussian(variance:2.0)"
-        "&lane=hmc(step_size:0.1;n_leapfrog:5;accept:false)~full&seed=77&n_chains=3"
+        "&lane=hmc(step_size:0.1;n_leapfrog:5;accept:false;adapt_steps:0)~full&seed=77&n_chains=3"
         "&views=state,trace,autocorrelation&axis=gradients&coordinate=2&speed=7&theme=dark&play=0"
     )
     lab.open(query)

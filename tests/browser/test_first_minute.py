@@ -47,7 +47,7 @@ def test_a_newcomer_opens_the_page_changes_one_thing_and_sees_a_difference(page,
     assert lab.field("target").startswith("gaussian(") and len(lab.lanes()) == 1
     assert page.get_by_text("New here?").is_visible()
     sliders = [one for one in page.get_by_role("slider").all() if one.locator("..").is_visible()]
-    assert len(sliders) == 3
+    assert len(sliders) == 4
     for seen in (*(one.locator("..") for one in sliders), *page.locator(".card").all(), lab.button("Pause")):
         box = seen.bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= page.viewport_size["height"]

@@ -37,8 +37,8 @@ EARLY = 30
 """Counted steps that are too few for anything."""
 MOST = 3_000_000
 """Steps of all chains of a run, for which a claim is followed to its reduced length, or less far."""
-IN_PYTHON = ("predictive", "gap", "ksd", "swaps")
-"""Measures that need NumPy's generator, a spectrum, a sum over all pairs of draws, or the counts of rungs."""
+IN_PYTHON = ("predictive", "gap", "ksd", "swaps", "held_out")
+"""Measures that need NumPy's generator, a spectrum, a sum over all pairs of draws, the counts of rungs, or held-out data."""
 
 
 def steps_of(lesson):

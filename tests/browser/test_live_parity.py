@@ -369,7 +369,7 @@ SCRIPTS = {
     "no restart of statistics": ("run.js", "this.restartStatistics()\n    if", "if", JOBS["a sampler's parameters"]),
     "no new prices": ("run.js", "else this._price()\n    this.restart", "this.restart", JOBS["a path's length"]),
     "a memory forgotten": ("run.js", "identity(gradient) !== identity(this.gradient)", "true", JOBS["a memory that stays"]),
-    "a burn-in counted": ("run.js", "counting = this.steps >= this.description.burn_in", "counting = true", NOISY),
+    "a burn-in counted": ("run.js", "counting = this.steps >= this.burnIn", "counting = true", NOISY),
     "chains moved by a target": ("run.js", "this._place(theta)", "this._place(theta.map((x) => x + 1e-9))", JOBS["a target's parameters"]),
     "variables drawn afresh": ("run.js", "now.set(old.subarray", "if (n < 0) now.set(old.subarray", JOBS["other variables"]),
     "a refusal kept": ("run.js", "if (this.divergence?.refused) this.divergence = null", "", JOBS["a change after a refused start"]),

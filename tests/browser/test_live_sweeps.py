@@ -36,7 +36,7 @@ SWEPT = (
     "scir-figures 2",
 )
 """Lesson and step."""
-LEFT = {"control-variates 3", "stein 3"}
+LEFT = {"control-variates 3", "stein 3", "temperature 2", "temperature 3"}
 
 
 def step_of(name):
@@ -121,7 +121,7 @@ def test_a_sweep_is_that_of_the_lab(browser_page, name):
 
 
 def test_the_sweeps_that_a_page_leaves_out():
-    """Those on other targets, and those whose measure is Python's alone."""
+    """Those on other targets or at other temperatures, and those whose measure is Python's alone."""
     course = load_all([]).lessons
     every = {f"{key} {step.number}": step for key, lesson in course.items() for step in lesson.steps if step.sweep}
     here = {name for name, step in every.items() if _is_live(step) and sweeping.is_possible(step)}

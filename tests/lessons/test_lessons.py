@@ -576,6 +576,7 @@ def test_every_measure_says_whether_it_has_an_error():
         lane("von_mises", "sggmc", needs=[MOMENTA]),
         lane("sparse_dirichlet", "scir", target_params={"dimension": 3, "observed": (20, 80)}),
         lane("posterior", "sgld"),
+        lane("linear_regression", "sgld", sampler_params={"step_size": 0.01}),
     ]
     for key, cls in MEASURES.items():
         if cls.of_model:
