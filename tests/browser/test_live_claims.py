@@ -38,7 +38,7 @@ EARLY = 30
 MOST = 3_000_000
 """Steps of all chains of a run, for which a claim is followed to its reduced length, or less far."""
 IN_PYTHON = ("predictive", "gap", "ksd", "swaps", "held_out")
-"""Measures that need NumPy's generator, a spectrum, a sum over all pairs of draws, the counts of rungs, or held-out data."""
+"""Measures that need NumPy's generator, a spectrum, a sum over pairs of draws, counts of rungs, or held-out data."""
 
 
 def steps_of(lesson):
