@@ -577,11 +577,13 @@ def test_every_measure_says_whether_it_has_an_error():
         lane("sparse_dirichlet", "scir", target_params={"dimension": 3, "observed": (20, 80)}),
         lane("posterior", "sgld"),
         lane("linear_regression", "sgld", sampler_params={"step_size": 0.01}),
+        lane("gaussian", "parallel_tempering", needs=[MOMENTA]),
     ]
     for key, cls in MEASURES.items():
         if cls.of_model:
             continue
-        given_lane = next(one for one in given_lanes if fits(cls, one))
+        given_lane = next((one for one in given_lanes if fits(cls, one)), None)
+        assert given_lane is not None, key
         found = of(key, given_lane)
         assert np.isfinite(found.value), key
         assert (found.error is not None) == cls.has_error, key
