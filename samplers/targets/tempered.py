@@ -77,7 +77,8 @@ def _compiled(kind: type[Target]) -> dict[str, Any]:
         last = own.size - 1
         of_data(theta, data, each, own[:last])
         for k in range(data.size):
-            for i in range(theta.shape[1]):
+            # An energy behind the gradient, too.
+            for i in range(each.shape[1]):
                 each[k, i] /= own[last]
 
     return {
@@ -229,6 +230,10 @@ class Tempered(Boxed):
     def textbook_slope(self, theta: Array, datum: int) -> Array:
         """∂(U/T)/∂θ with one data point in place of all."""
         return np.asarray(self.base.textbook_slope(theta, datum)) / self.temperature
+
+    def textbook_energy(self, theta: Array, datum: int) -> float:
+        """U/T with one data point in place of all."""
+        return float(self.base.textbook_energy(theta, datum)) / self.temperature
 
     def log_column_density(self, values: Array) -> Array:
         return self.log_density(values)

@@ -11,6 +11,7 @@ from sgmcmc_lab.samplers.choices import make_target
 from sgmcmc_lab.samplers.kernels import SAMPLERS, sgld
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS, tempered
+from tests.helpers.checks_targets import energies_at, energies_error
 from tests.helpers.edited import edited, faulty
 from tests.helpers.statistics import failures, mean_verdict, start_with
 
@@ -117,6 +118,18 @@ def test_energy_gradient_and_minibatches_are_all_divided_by_the_temperature(tmp_
     for at, wrong in enumerate(("out[c] /= own[last]", "out[c, i] /= own[last]", "each[k, i] /= own[last]")):
         off = of_functions(edited(tempered, wrong, wrong.replace("own[last]", "1.0"), tmp_path), 4.0)
         assert [x > 1 for x in off] == [k == at for k in range(3)]
+
+
+@pytest.mark.slow
+def test_energies_of_data_points_are_divided_by_the_temperature(tmp_path):
+    """Of the gradients too, and of the reference. Planted fault: the gradients alone."""
+
+    def error(module):
+        target = module.tempered(TARGETS["logistic_regression"](), 4.0)
+        return energies_error(target, lambda theta: energies_at(target, theta))
+
+    assert error(tempered) <= 1
+    assert error(edited(tempered, "range(each.shape[1])", "range(theta.shape[1])", tmp_path)) > 1
 
 
 def test_control_variates_and_lipschitz_constants_are_of_the_tempered_energy():
