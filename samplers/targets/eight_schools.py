@@ -1,6 +1,5 @@
 """The eight schools: a hierarchical posterior between its centrings (Rubin 1981)."""
 
-from collections.abc import Callable
 from functools import cached_property
 from math import exp, log, sqrt
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from scipy import special
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.targets.base import Array, Column, Target, subscript
-from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
+from sgmcmc_lab.samplers.targets.quadrature import in_blocks, rule, rule_cdf
 
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 """Of coaching in schools A to H, in points of the SAT."""
@@ -214,7 +213,7 @@ class EightSchools(Target):
         variance = float((weights * (variances + (means - mean) ** 2)).sum())
         kept = weights > 1e-14
         low, high = float((means - 8 * sds)[kept].min()), float((means + 8 * sds)[kept].max())
-        cdf = _by_blocks(lambda x: np.asarray((weights * special.ndtr((x[:, None] - means) / sds)).sum(axis=1)))
+        cdf = in_blocks(lambda x: np.asarray(special.ndtr((x[:, None] - means) / sds) @ weights))
         sd = sqrt(variance)
         reach = (max(low, mean - 9 * sd), min(high, mean + 9 * sd))
         return Column(name, *reach, cdf, mean, variance, shown=(mean - 3.6 * sd, mean + 3.6 * sd))
@@ -241,14 +240,3 @@ class EightSchools(Target):
             z = tau * (y - mu) / (v + tau**2) + sd * rng.standard_normal()
             effects.append(c * mu + tau**c * z)
         return [log(tau), *effects, mu]
-
-
-def _by_blocks(cdf: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The same function, of at most 4,096 points at once."""
-
-    def of_any(x: Array) -> Array:
-        flat = np.ravel(np.asarray(x, dtype=float))
-        found = [cdf(block) for block in np.array_split(flat, max(1, -(-len(flat) // 4096)))]
-        return np.concatenate(found).reshape(np.shape(x))
-
-    return of_any
