@@ -4,13 +4,14 @@ A data point enters through its linear predictor η = θ·x alone. The packed fa
 """
 
 from abc import abstractmethod
-from math import exp, log1p
+from math import exp
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.requirements import DATA, ENERGIES, MODE
+from sgmcmc_lab.samplers.targets import logistic
 from sgmcmc_lab.samplers.targets.base import Array
 from sgmcmc_lab.samplers.targets.plane import PROPOSAL, LogConcave, propose
 
@@ -36,8 +37,7 @@ def _loss(theta0, theta1, k, family, params):
     eta = theta0 * x0 + theta1 * x1
     if family == POISSON:
         return exp(min(eta, LARGEST)) - y * eta
-    # Neither exponential overflows.
-    return log1p(exp(-eta)) if eta > 0 else log1p(exp(eta)) - eta
+    return logistic.loss(eta)
 
 
 @jit.helper

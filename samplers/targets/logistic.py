@@ -50,7 +50,7 @@ def _wrong(m):
 
 
 @jit.helper
-def _loss(m):
+def loss(m):
     """log(1 + e⁻ᵐ). Neither exponential overflows."""
     return log1p(exp(-m)) if m > 0 else log1p(exp(m)) - m
 
@@ -66,7 +66,7 @@ def potential(theta, out, params):
     # All chains read a data point while it is in the processor's cache.
     for k in range(int(params[_ITEMS])):
         for c in range(n_chains):
-            out[c] += _loss(_margin(theta, c, k, params))
+            out[c] += loss(_margin(theta, c, k, params))
 
 
 @jit.gradient
@@ -95,7 +95,7 @@ def batch(theta, data, each, params):
         m = _dot(theta[0], each[k])
         scale = params[_ITEMS] * _wrong(m)
         if each.shape[1] > dim:
-            each[k, dim] = _dot(theta[0], theta[0]) * params[_RATE] / 2 + params[_ITEMS] * _loss(m)
+            each[k, dim] = _dot(theta[0], theta[0]) * params[_RATE] / 2 + params[_ITEMS] * loss(m)
         for i in range(dim):
             each[k, i] = theta[0, i] * params[_RATE] - scale * each[k, i]
 
