@@ -423,9 +423,8 @@ class Run:
     @property
     def _gradients_since(self) -> float:
         """Those since they were last priced; from the steps as a whole, so that chunks change nothing by rounding."""
-        return (
-            self.steps - self._priced_from
-        ) * self.spec.n_chains * self._gradients_per_step + self._counted / self._counts_of_gradient
+        made = (self.steps - self._priced_from) * self.spec.n_chains
+        return made * self._gradients_per_step + self._counted / self._counts_of_gradient
 
     @property
     def data_seen(self) -> int:

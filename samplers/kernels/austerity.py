@@ -133,11 +133,6 @@ class Austerity(Sampler):
     def params_to_test(cls, step_size: float) -> dict[str, Value]:
         return {"step_size": step_size, "error": 0.0}
 
-    @property
-    def gradients_per_step(self) -> int:
-        """0: the kernel counts data points."""
-        return 0
-
     def most_gradients(self, batch_size: int = 0) -> int:
         # At both ends of the proposal.
         return 2

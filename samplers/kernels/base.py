@@ -210,8 +210,8 @@ class Sampler(param.Parameterized):
 
     @property
     def gradients_per_step(self) -> int:
-        """Gradient evaluations in one step, for the common axis of cost."""
-        return 1
+        """Gradient evaluations in one step, for the common axis of cost, beside those that the kernel counts."""
+        return 0 if self.counts_data else 1
 
     @property
     def full_gradients_per_step(self) -> int:

@@ -137,11 +137,6 @@ class TunaMH(Sampler):
         head = [self.step_size, self.chi, self.control]
         return np.concatenate([head, mode, highest, target.lipschitz_of_each, slope])
 
-    @property
-    def gradients_per_step(self) -> int:
-        """0: the kernel counts data points."""
-        return 0
-
     def most_gradients(self, batch_size: int = 0) -> int:
         # At most N data points are drawn on average, each for three evaluations; the number varies.
         return 4
