@@ -173,10 +173,8 @@ class ExperimentReader(Reader):
         lanes = tuple(self.lane(mapping("lane", lane), target.key, density) for lane in lanes_data)
         settings: dict[str, Any] = {}
         for name, parameter in parameters.items():
-            if name in data and name != "temperature":
-                settings[name] = self.value(parameter, name, data[name])
-            else:
-                settings[name] = parameter.default
+            given = name in data and name != "temperature"
+            settings[name] = self.value(parameter, name, data[name]) if given else parameter.default
         if "n_chains" not in data:
             settings["n_chains"] = first_chains(target.key, [lane.sampler.key for lane in lanes])
         if density is not None:

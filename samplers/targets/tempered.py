@@ -18,12 +18,10 @@ _AT_ONCE = 2
 
 
 def tempered(target: Target, temperature: float) -> Target:
-    """The distribution e^{−U/T} of the target's energy U; the target itself at T = 1.
+    """The distribution e^{−U/T} of the target's energy U, T ≠ 1.
 
     Raises :class:`SpecError` if it has no exact answers with which to compare samplers.
     """
-    if temperature == 1:
-        return target
     values = target.at_temperature(temperature)
     if values is not None:
         known = {name: value for name, value in target.param.values().items() if name != "name"}
@@ -50,7 +48,7 @@ def tempered(target: Target, temperature: float) -> Target:
 def _class_of(kind: Any) -> Any:
     """The class of such a target at any temperature other than 1."""
     members = {"__doc__": kind.__doc__, "__module__": __name__, **_compiled(kind)}
-    return type(f"Tempered{kind.__name__}", (Tempered, kind), members)
+    return type(f"Tempered{kind.__name__}", (TemperedTarget, kind), members)
 
 
 def _compiled(kind: type[Target]) -> dict[str, Any]:
@@ -88,7 +86,7 @@ def _compiled(kind: type[Target]) -> dict[str, Any]:
     }
 
 
-class Tempered(Boxed):
+class TemperedTarget(Boxed):
     """The distribution e^{−U/T} of another target's energy U; its class is also a subclass of that target's.
 
     Energy, gradient and the gradients of data points are the other's, divided by T, so that every sampler has this
@@ -105,7 +103,7 @@ class Tempered(Boxed):
     temperature: float
 
     @classmethod
-    def made(cls, base: Target, temperature: float) -> "Tempered":
+    def made(cls, base: Target, temperature: float) -> "TemperedTarget":
         """That target at this temperature."""
         out = object.__new__(cls)
         # The parameters are those of the other target; no computed value of it is taken over.
