@@ -337,7 +337,7 @@ export class Host {
       if (say) texts.push([key, VIEWS[key].captions(scene, lanes), VIEWS[key].ofLanes && lanes.length > 1])
     }
     this.sent += 1
-    this.post({ type: "frame", number: this.sent, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), took: performance.now() - began, seconds: this.records.reduce((sum, { seconds }) => sum + seconds, 0) }, transfer)
+    this.post({ type: "frame", number: this.sent, feeds, steps: Math.max(...this.records.map(({ run }) => run.steps)), burnIn: Math.max(...this.records.map(({ run }) => run.burnIn)), took: performance.now() - began, seconds: this.records.reduce((sum, { seconds }) => sum + seconds, 0) }, transfer)
     if (say) {
       this.saidAt = performance.now()
       // @ts-ignore

@@ -630,7 +630,7 @@ const draw = (message) => {
     return
   }
   drawing = true
-  const { number, feeds, steps, took, seconds, sequence } = message
+  const { number, feeds, steps, burnIn, took, seconds, sequence } = message
   requestAnimationFrame(() => setTimeout(() => {
     drawing = false
     post({ type: "answer", number })
@@ -641,7 +641,6 @@ const draw = (message) => {
     if (target && !slow.take(feed, arrays)) put(target, feed, arrays)
   }
   element("steps").textContent = steps.toLocaleString("en-US")
-  const burnIn = kindNow(0).run.burn_in
   element("burn-in").textContent = steps < burnIn ? `of ${burnIn.toLocaleString("en-US")} burn-in steps: no draws are counted yet` : ""
   document.documentElement.dataset.frames = String(number)
   onFrame()

@@ -237,6 +237,23 @@ def test_the_formulas_follow_the_accept_step(opened):
         assert "accept" in formulas.inner_text()
 
 
+def test_adapting_steps_are_burn_in_on_the_page(opened):
+    """Planted fault: a sampler whose description has none."""
+    hmc = {"key": "hmc", "params": {"adapt_steps": 300}}
+    text = live_page(Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": hmc}, {"sampler": "sgld"}]}))
+    pages = pages_of(text)
+    first = pages["steps"][0]["kinds"][0]["sampler"]["base"]
+    assert first["steps_that_adapt"] == 300
+    first["steps_that_adapt"] = 0
+    for content, words in (
+        (text, "of 300 burn-in steps: no draws are counted yet"),
+        (with_pages(text, pages), ""),
+    ):
+        page = opened(content, still=True)
+        page.wait_for_function(SETTLED)
+        assert page.locator("#burn-in").inner_text() == words
+
+
 def test_a_drag_throws_the_chains(opened):
     """The start and the momentum of a drag are in the link, and what runs is what Python makes of that link."""
     experiment, text = made("gaussian", ("sghmc", "full"))
