@@ -39,7 +39,7 @@ def make_target(choice: Choice, temperature: float = 1.0) -> Target:
     # Objects made from an uploaded table are released with it.
     if table is None:
         return _shared(choice, float(temperature))
-    return table.target((choice, temperature), lambda: _make(choice, temperature))
+    return table.target(choice, float(temperature), lambda: _make(choice, temperature))
 
 
 def _make(choice: Choice, temperature: float) -> Target:

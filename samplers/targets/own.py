@@ -55,13 +55,14 @@ class Table:
     """The format of the file, if it is read from one."""
     _targets: dict[Any, Target] = field(default_factory=dict)
 
-    def target(self, choice: Hashable, make: Callable[[], Target]) -> Target:
-        """The target that was made of it for this choice in a spec."""
-        found = self._targets.get(choice)
+    def target(self, choice: Hashable, temperature: float, make: Callable[[], Target]) -> Target:
+        """The target that was made of it for this choice in a spec, at this temperature."""
+        key = (choice, temperature)
+        found = self._targets.get(key)
         if found is None:
             if len(self._targets) >= MAX_TARGETS:
                 self._targets.clear()
-            found = self._targets.setdefault(choice, make())
+            found = self._targets.setdefault(key, make())
         return found
 
     @cached_property

@@ -4,9 +4,12 @@ Every test is at its seeds. A right sampler fails one with the false-alarm rate 
 the presets, each at p > 1e-4, 0.4 %.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from sgmcmc_lab.samplers.choices import make_target
 from sgmcmc_lab.samplers.diagnostics import calibration
 from sgmcmc_lab.samplers.diagnostics.calibration import (
     BINS,
@@ -97,6 +100,13 @@ def test_a_step_that_is_too_large_shows():
     assert found[3e-3].counts(0)[[0, -1]].max() < 20
 
 
+def test_a_run_on_a_replica_looks_for_no_exact_answers():
+    """Fails where the run makes a target of its own from the table: a quadrature for each of a thousand runs."""
+    target = TypedPosterior(**LINE)
+    replica = calibration.Replica.of(target, target.titles)
+    assert make_target(replica.choice) is replica and len(replica.exact_draws()) == 0
+
+
 @pytest.mark.slow
 def test_some_steps_at_a_time_give_the_same_ranks():
     target = TypedPosterior(**LINE)
@@ -112,6 +122,7 @@ def test_what_has_no_calibration_says_why():
     target = TypedPosterior(**LINE)
     assert "no exact answers" in refusal(target, RunSpec.of("posterior", "exact", target_params=LINE))
     assert "particles" in refusal(target, RunSpec.of("posterior", "svgd", target_params=LINE))
+    assert "temperature 1" in refusal(target, replace(sgld(5e-4), temperature=2.0))
     assert refusal(target, sgld(5e-4)) == ""
     other = {**LINE, "prior": "-a^2 - b^2 - s"}
     assert "is no density of a parameter" in refusal(TypedPosterior(**other), sgld(5e-4))
