@@ -6,7 +6,7 @@ order. ``run`` is a :class:`~samplers.step_terms.Play`: the step names its parts
 """
 
 from functools import lru_cache
-from math import exp, expm1, inf, sqrt
+from math import ceil, exp, expm1, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -233,6 +233,66 @@ def adapt(run, c, known, theta, log_ratio, wanted, steps):
                     k[8 : 9 + 2 * dim], k[2:5], k[6] = 0, 0, np.log(10 * k[5])
         if k[0] == steps:
             k[5] = np.exp(k[4])
+
+
+def energy_adapted(run, known, step_size, length, steps):
+    """ε and L (chains,) of MCLMC's next step; ``known`` (chains, …) is the chains' own numbers.
+
+    Its columns: steps made, ε₀, Σw, Σwξ/ε⁶, the bound of ε, ε, L, ΔE²/d, weight of the draws, L₀; then the mean and
+    the scatter of the draws, and the sums of 64 batches.
+    """
+    if not steps:
+        return np.full(len(known), step_size), np.full(len(known), length)
+    with run.part("adaptation"):
+        for k in known:
+            if k[1] != step_size:
+                k[1], k[2:5], k[5] = step_size, 0, step_size
+            if k[9] != length:
+                k[6] = k[9] = length
+    return known[:, 5].copy(), known[:, 6].copy()
+
+
+def adapt_to_energy(k, x, error, steps):
+    """Learn from one of the adapting steps of a chain, to x with this energy error; see :func:`energy_adapted`."""
+    dim, t, sound = len(x), k[0], abs(error) < 1e50
+    k[0] += 1
+    # All steps adapt ε where they are few.
+    second, third = (steps // 3, 2 * steps // 3) if steps >= 60 else (steps, steps)
+    mean, scatter, sums = k[10 : 10 + dim], k[10 + dim : 10 + 2 * dim], k[10 + 2 * dim :].reshape(-1, dim)
+    if sound:
+        k[7] = error**2 / dim
+    if t >= second:
+        w = k[5] if t < third else 1
+        k[8] += w
+        scatter += w * (x - mean) ** 2 * (k[8] - w) / k[8]
+        mean += w * (x - mean) / k[8]
+        size = ceil((steps - third) / 64)
+        if t >= third:
+            sums[int((t - third) // size)] += x
+        if t == third - 1:
+            k[6] = np.sqrt((scatter / k[8]).sum())
+        if t == steps - 1:
+            batches = sums[: (steps - third) // size] / size
+            times = [size * long_run_variance(batches[:, i]) / (scatter[i] / k[8]) for i in range(dim)]
+            k[6] = 0.4 * k[5] * np.maximum(times, 1).mean()
+        if t in (third - 1, steps - 1):
+            k[8], k[10:] = 0, 0
+    if t < third and not sound:
+        k[4] = k[5] = 0.8 * k[5]
+    elif t < third:
+        xi = error**2 / (dim * 5e-4) + 1e-8
+        w = np.exp(-((np.log(xi) / 9) ** 2) / 2)
+        k[2], k[3] = 149 / 151 * k[2] + w, 149 / 151 * k[3] + w * xi / k[5] ** 6
+        k[5] = min((k[3] / k[2]) ** (-1 / 6), 2 * k[5], k[4] or np.inf)
+
+
+def long_run_variance(y):
+    """Σ of the autocovariances of a series at all lags, by Geyer's initial monotone sequence."""
+    n, z = len(y), y - y.mean()
+    covariances = [z[: n - k] @ z[k:] / n for k in range(n - n % 2)]
+    pairs = np.add(covariances[::2], covariances[1::2])
+    few = next((k for k, pair in enumerate(pairs) if pair <= 0), len(pairs))
+    return 2 * np.minimum.accumulate(pairs[:few]).sum() - covariances[0]
 
 
 def barker(rng, run, c, x, scale, gradient):

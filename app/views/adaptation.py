@@ -10,7 +10,8 @@ from sgmcmc_lab.app.views.marks import lane_labels, number_axis, run_window
 from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_sampler
-from sgmcmc_lab.samplers.kernels.adaptation import STATISTIC, STEP_SIZE, WANTED
+from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, WANTED
+from sgmcmc_lab.samplers.kernels.energy_adaptation import LENGTH
 
 WINDOW = 600
 """Frames that stay visible."""
@@ -18,9 +19,14 @@ LEAST = 1e-3
 """The least acceptance on the logarithmic axis."""
 
 
+def learnt(run: Run) -> Any:
+    """The numbers of every chain: behind its momentum, and with MCLMC behind the last gradient, too."""
+    return run.momentum[:, run.target.dim * (2 if run.sampler.key == "mclmc" else 1) :]
+
+
 def now(run: Run) -> tuple[float, float] | None:
-    """The geometric mean of ε, and the mean of the last α, over the chains; None where none adapts."""
-    known = run.momentum[:, run.target.dim :]
+    """The geometric mean of ε, and the mean of the last α or energy error, over the chains; None where none adapts."""
+    known = learnt(run)
     if not run.sampler.steps_that_adapt or not known[:, STEP_SIZE].all():
         return None
     return float(np.exp(np.log(known[:, STEP_SIZE]).mean())), float(known[:, STATISTIC].mean())
@@ -32,11 +38,14 @@ def scales(run: Run, coordinate: int) -> float:
 
 
 class Adaptation(View):
-    """ε and the acceptance of the last step, means over the chains, and the acceptance wanted; one point per frame."""
+    """ε and the acceptance of the last step, means over the chains, and the acceptance wanted; one point per frame.
+
+    In place of the acceptance MCLMC has the squared energy error of an adapting step, per dimension.
+    """
 
     key = "adaptation"
     title = "Adaptation"
-    hint = "thick: ε; thin: acceptance; dotted: wanted"
+    hint = "thick: ε; thin: acceptance, or energy error of MCLMC; dotted: wanted"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -67,9 +76,10 @@ class Adaptation(View):
             if found is None or run.steps == self._steps[i]:
                 continue
             self._steps[i] = run.steps
-            shown = found[0], max(found[1], LEAST)
+            wanted = WANTED[run.sampler.key]
+            shown = found[0], max(found[1], min(LEAST, wanted / 100))
             out[f"lane {i}"] = np.array([lane.x]), np.array([shown[0]]), np.array([shown[1]])
-            out[f"wanted {i}"] = (np.array([WANTED[run.sampler.key]]),)
+            out[f"wanted {i}"] = (np.array([wanted]),)
             self._shown += [(lane.x, y) for y in shown]
         if out:
             self._shown = self._shown[-2 * WINDOW * len(lanes) :]
@@ -85,7 +95,10 @@ class Adaptation(View):
             if found is None:
                 out[label.id] = f"{name}  does not adapt"
                 continue
-            adapts = run.momentum[0, run.target.dim] < run.sampler.steps_that_adapt
-            scale = scales(run, min(self.scene.coordinate, run.target.dim - 1))
-            out[label.id] = f"{name}  {'adapts' if adapts else 'fixed'}: ε {found[0]:.3g}, scale {scale:.3g}"
+            adapts = learnt(run)[0, MADE] < run.sampler.steps_that_adapt
+            if run.sampler.key == "mclmc":
+                other = f"L {learnt(run)[:, LENGTH].mean():.3g}"
+            else:
+                other = f"scale {scales(run, min(self.scene.coordinate, run.target.dim - 1)):.3g}"
+            out[label.id] = f"{name}  {'adapts' if adapts else 'fixed'}: ε {found[0]:.3g}, {other}"
         return out

@@ -23,9 +23,10 @@ SHRINKAGE, DELAY, DECAY = 0.05, 10.0, 0.75
 """γ, t₀ and κ of the paper."""
 BEFORE, FIRST_WINDOW, AFTER = 75, 25, 50
 """Steps before the first window, in it, and after the last one."""
-WANTED = {"hmc": 0.651, "nuts": 0.8, "mala": 0.574}
+WANTED = {"hmc": 0.651, "nuts": 0.8, "mala": 0.574, "mclmc": 5e-4}
 """The mean of α: for HMC that of least cost, for MALA that of the fastest moves, as d → ∞ (Beskos et al. 2013; Roberts
-& Rosenthal 1998); for NUTS that of Stan, where α is the mean over a trajectory (Betancourt, Byrne & Girolami 2014)."""
+& Rosenthal 1998); for NUTS that of Stan, where α is the mean over a trajectory (Betancourt, Byrne & Girolami 2014). For
+MCLMC the mean of the squared energy error per dimension, as in ``energy_adaptation.py``."""
 LEAST = 20
 """With fewer steps only the step size adapts."""
 MADE, GIVEN, AVERAGED, MEAN_ERROR, LOG_MEAN, STEP_SIZE, SHRUNK_TO, STATISTIC, LEARNT, VECTORS = range(10)

@@ -25,6 +25,7 @@ from tests.benchmarks.posterior import posterior_requirements
 from tests.benchmarks.recipes import recipe_requirements
 from tests.benchmarks.timing import CHAINS, FULL, QUICK, Requirement
 from tests.benchmarks.topics import TokenRate, runtime_requirements, token_rates, token_requirements
+from tests.benchmarks.trajectories import trajectory_requirements
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ def measure(quick: bool = False, progress: Callable[[str], None] = lambda what: 
     needs += minibatch_requirements(effort)
     progress("zig-zag's events")
     needs += piecewise_requirements(effort)
+    progress("NUTS and MCLMC")
+    needs += trajectory_requirements(effort, progress)
     progress("topics")
     tokens = token_rates(effort)
     return Report(machine(), rates, peers, tokens, [*needs, *token_requirements(tokens), *runtime_requirements(effort)])

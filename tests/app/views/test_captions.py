@@ -561,6 +561,14 @@ def adaptation(key):
     np.testing.assert_allclose([data["lane 0"][1][0], data["lane 0"][2][0]], [eps, known[:, 7].mean()])
     np.testing.assert_array_equal(data["wanted 0"][0], [0.651])
     assert made.view.compute(made.frame) == {}
+    # Of MCLMC's chains behind the direction and the gradient; L is the seventh number.
+    made = stage(key, "correlated_gaussian", [("mclmc", {"adapt_steps": BURN_IN}), lanes[1]])
+    known = made.raw[0].run.momentum[:, 4:]
+    eps, length = stats.gmean(known[:, 5]), known[:, 6].mean()
+    assert captions(made)[0] == f"{made.raw[0].name}  fixed: ε {eps:.3g}, L {length:.3g}"
+    data = made.view.compute(made.frame)
+    np.testing.assert_allclose([data["lane 0"][1][0], data["lane 0"][2][0]], [eps, max(known[:, 7].mean(), 5e-6)])
+    np.testing.assert_array_equal(data["wanted 0"][0], [5e-4])
 
 
 @recomputes("rungs")
