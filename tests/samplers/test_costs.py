@@ -405,7 +405,7 @@ SEEN = {
     **dict.fromkeys(("network_gibbs", "network_sgvb", "network_norm_sgvb", "network_map", "network_irm"), whole),
     "network_hmc": of_leapfrog,
     **dict.fromkeys(("factors_sgvb", "factors_gibbs", "factors_norm_sgvb"), whole),
-    **dict.fromkeys(("cluster_collapsed", "cluster_slice"), whole),
+    **dict.fromkeys(("cluster_collapsed", "cluster_slice", "sphere_collapsed", "sphere_slice"), whole),
     "cluster_minibatch": batch,
     "mixture_gibbs": whole,
     **dict.fromkeys(("mixture_scir", "mixture_sgrld"), batch),

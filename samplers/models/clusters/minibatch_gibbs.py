@@ -9,7 +9,7 @@ from numpy.random import Generator
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.models.base import Snapshot
 from sgmcmc_lab.samplers.models.batch_size import Adaptation, sizes_to_try
-from sgmcmc_lab.samplers.models.clusters import normal, textbook
+from sgmcmc_lab.samplers.models.clusters import family, normal, textbook
 from sgmcmc_lab.samplers.models.clusters.method import ClusterMethod, State
 from sgmcmc_lab.samplers.models.clusters.model import Clusters
 from sgmcmc_lab.samplers.models.clusters.split_merge import split_or_merge
@@ -42,7 +42,7 @@ def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, togeth
     for k in range(n_slots):
         if known[k, 0] > 0:
             top = k + 1
-    new = normal.predict_new(prior)
+    new = family.predict_new(prior)
     for i in chosen:
         normal.add(known[z[i]], x[i], -1.0)
         for k in range(top):
@@ -75,7 +75,7 @@ def add_density(x, known, drawn, prior, alpha, out):
         if known[k, 0] > 0:
             for i in range(len(x)):
                 out[i] = np.logaddexp(out[i], log(known[k, 0] / whole) + normal.log_density(x[i], drawn[k]))
-    normal.add_new(x, prior, alpha / whole, out)
+    family.add_new(x, prior, alpha / whole, out)
 
 
 class MinibatchGibbs(ClusterMethod):
@@ -186,7 +186,7 @@ class MinibatchGibbs(ClusterMethod):
             x, others = model.x[i], np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=n_slots)
             new = int(np.flatnonzero(sizes == 0)[0])
-            weights = {k: sizes[k] * textbook.density(x, drawn[k]) for k in map(int, np.flatnonzero(sizes))}
+            weights = {k: sizes[k] * textbook.density(model, x, drawn[k]) for k in map(int, np.flatnonzero(sizes))}
             weights[new] = state.alpha[0] * textbook.next_density(model, model.x[:0], x)
             z[i] = textbook.pick(rng, dict(sorted(weights.items())))
             if z[i] == new:
