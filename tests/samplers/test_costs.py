@@ -406,7 +406,7 @@ SEEN = {
     "network_hmc": of_leapfrog,
     **dict.fromkeys(("factors_sgvb", "factors_gibbs", "factors_norm_sgvb"), whole),
     **dict.fromkeys(("cluster_collapsed", "cluster_slice", "sphere_collapsed", "sphere_slice"), whole),
-    "cluster_minibatch": batch,
+    **dict.fromkeys(("cluster_minibatch", "sphere_minibatch"), batch),
     "mixture_gibbs": whole,
     **dict.fromkeys(("mixture_scir", "mixture_sgrld"), batch),
     **dict.fromkeys(("sparse_gibbs", "sparse_blocked"), whole),

@@ -87,6 +87,14 @@ def log_density(x, cluster, prior):
 
 
 @jit.helper
+def spread(known, cluster, prior):
+    """How far a drawn cluster's points are spread, times their number: N tr Σ, or of directions Σ (1 − μ·x)."""
+    if prior.ndim == 1:
+        return known[0] * normal.squared_size(cluster)
+    return von_mises.spread(known, cluster)
+
+
+@jit.helper
 def add_new(x, prior, share, out):
     """Add, in logs, the density of each point of x (M, d) in a new cluster, times its share."""
     fit = predict_new(prior)

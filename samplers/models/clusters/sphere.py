@@ -19,6 +19,15 @@ MAX_NUMBERS = 500_000
 _MADE = lru_cache(maxsize=8)(made)
 
 
+def main_directions(x: Array) -> Array:
+    """The columns where there are three; else the directions with the largest sums of squares of x (N, d), (3, d)."""
+    dim = x.shape[1]
+    if dim <= 3:
+        return np.eye(3)[:, :dim]
+    values, vectors = np.linalg.eigh(x.T @ x)
+    return np.ascontiguousarray(vectors[:, np.argsort(-values)[:3]].T)
+
+
 class SphereClusters(ClusterModel):
     """A Dirichlet process mixture of von Mises–Fisher distributions (Banerjee et al. 2005; Gopal & Yang 2014).
 
@@ -91,6 +100,8 @@ class SphereClusters(ClusterModel):
         self.split(self.data.x, self.data.groups)
         mean = self.data.x.mean(axis=0)
         length = float(np.linalg.norm(mean))
+        self.axes = main_directions(self.data.x)
+        """The directions that a globe shows, (3, d)."""
         self.prior_mean = mean / length if length > 1e-9 else np.eye(self.dim)[0]
         """m."""
         self.prior = prior_of(self.kappa, self.prior_mean, self.kappa0)

@@ -144,6 +144,15 @@ def log_density(x, cluster, prior):
     return prior[0, LOG_C] + prior[0, KAPPA] * dot
 
 
+@jit.helper
+def spread(known, cluster):
+    """Σ (1 − μ·x) of a drawn cluster's directions."""
+    total = known[0]
+    for j in range(cluster.size):
+        total -= cluster[j] * known[1 + j]
+    return total
+
+
 def prior_of(kappa: float, mean: Array, weight: float) -> Array:
     """The prior's matrix, (1, FIRST + d), of κ, m and κ₀."""
     dim = len(mean)

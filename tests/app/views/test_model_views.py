@@ -32,6 +32,7 @@ PAGES = {
     "bars": "?target=topics(corpus:bars;n_topics:10)",
     "network": "?target=network(graph:blocks;n_communities:6)",
     "clusters": "?target=clusters(points:iris)",
+    "sphere_clusters": "?target=sphere_clusters(items:150)",
     "mixture": "?target=mixture(documents:80)",
     "sparse": "?target=sparse(items:100)",
     "lasso": "?target=sparse(data:diabetes)",
