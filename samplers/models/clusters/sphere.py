@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import Tell, untold
 from sgmcmc_lab.samplers.models.clusters.model import ClusterModel
-from sgmcmc_lab.samplers.models.clusters.sphere_points import MADE_KAPPA, Directions, made, read
+from sgmcmc_lab.samplers.models.clusters.sphere_points import MADE_KAPPA, Directions, made, read, wine
 from sgmcmc_lab.samplers.models.clusters.von_mises import FIRST, KAPPA, prior_of, sums_of
 from sgmcmc_lab.samplers.parameters import UPLOADED, Count, Option, Real, SpecError
 from sgmcmc_lab.samplers.targets.base import Array
@@ -17,6 +17,7 @@ from sgmcmc_lab.samplers.targets.base import Array
 MAX_NUMBERS = 500_000
 """Points times their dimensions: with so many a sweep takes some hundredths of a second a cluster."""
 _MADE = lru_cache(maxsize=8)(made)
+_WINE = lru_cache(wine)
 
 
 def main_directions(x: Array) -> Array:
@@ -44,12 +45,13 @@ class SphereClusters(ClusterModel):
     )
     source = "Ferguson 1973; Banerjee, Dhillon, Ghosh & Sra 2005; Gopal & Yang 2014"
     data_parameter = "points"
+    real_data = "wine"
 
     points = Option(
         default="made",
-        objects=["made", UPLOADED],
+        objects=["made", "wine", UPLOADED],
         label="Points",
-        doc="Made-up points of six clusters on S²; or the rows of an uploaded CSV file, such as vectors of words, scaled to length 1.",
+        doc="Made-up points of six clusters on S²; wines of three growers, by the direction in which each differs from the mean wine; or the rows of an uploaded CSV file, such as vectors of words, scaled to length 1.",
     )
     items = Count(
         500, bounds=(20, 5000), log=True, label="Made-up points", doc="Their number, held-out points included."
@@ -83,12 +85,14 @@ class SphereClusters(ClusterModel):
 
     def prepare(self) -> None:
         """Load the points and hold some out."""
-        if self.points != UPLOADED:
+        if self.points == "made":
             self.data = _MADE(self.items, self.data_seed)
+        elif self.points == "wine":
+            self.data = _WINE()
         elif isinstance(self.uploaded, Directions):
             self.data = self.uploaded
         else:
-            raise SpecError("model.points", UPLOADED, "no file has been uploaded; choose one, or made-up points")
+            raise SpecError("model.points", UPLOADED, "no file has been uploaded; choose one, or built-in points")
         n, self.dim = self.data.x.shape
         if n * self.dim > MAX_NUMBERS:
             raise SpecError(
@@ -117,7 +121,7 @@ class SphereClusters(ClusterModel):
             facts["lengths"] = f"{low:.3g} to {high:.3g} in the file, scaled to 1"
         if self.groups is not None:
             facts["known groups"] = f"{len(self.data.group_names)}"
-        if self.points != UPLOADED:
+        if self.points == "made":
             facts["their κ"] = f"{MADE_KAPPA:g}"
         return facts
 

@@ -1,4 +1,4 @@
-"""Directions, which are points on a sphere: made up with known clusters, or the rows of a file scaled to length 1."""
+"""Directions, which are points on a sphere: made up with known clusters, of wines, or rows of a file scaled to 1."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,6 +49,15 @@ def made(n_points: int, seed: int) -> Directions:
     x = np.concatenate(drawn)
     names = tuple(f"cluster {k + 1}" for k in range(len(means)))
     return Directions(("x", "y", "z"), x / np.linalg.norm(x, axis=1, keepdims=True), groups, names)
+
+
+def wine() -> Directions:
+    """178 wines of three growers: the directions in which they differ from the mean wine, in thirteen standardised
+    measurements (Forina et al. 1988).
+    """
+    found = points.wine()
+    x = (found.x - found.x.mean(axis=0)) / found.x.std(axis=0)
+    return Directions(found.names, x / np.linalg.norm(x, axis=1, keepdims=True), found.groups, found.group_names)
 
 
 def read(files: Mapping[str, bytes], form: Format = GUESSED) -> Directions:

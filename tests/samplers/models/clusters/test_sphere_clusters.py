@@ -294,6 +294,12 @@ def test_known_clusters_are_found(key):
         assert best[0] >= 0.95 > best[1] + 0.2, (seed, best)
 
 
+def test_wines_are_directions_with_known_groups():
+    model = SphereClusters(points="wine")
+    assert model.n_data + len(model.held) == 178 and model.dim == 13 and model.groups.max() + 1 == 3
+    np.testing.assert_allclose(np.linalg.norm(model.x, axis=1), 1)
+
+
 def test_made_up_points_are_drawn_with_their_seed():
     one, two, other = made(50, 1), made(50, 1), made(50, 2)
     np.testing.assert_array_equal(one.x, two.x)
