@@ -84,6 +84,10 @@ KINDS = {
         MODELS["clusters"], "Your own points", False,
         f"A table (CSV) of numbers; one column may hold words, the group that each point is known to belong to. At most 20,000 points. {_PRIVACY}",
     ),
+    "sphere_clusters": Kind(
+        MODELS["sphere_clusters"], "Your own points", False,
+        f"A table (CSV) of numbers, of which each row is a direction, such as the vector of a word; it is scaled to length 1. One column may hold words, the group that each point is known to belong to. At most 99 columns and 500,000 numbers. {_PRIVACY}",
+    ),
     "mixture": Kind(
         MODELS["mixture"], "Your own documents", True,
         f"{_TEXTS}; or visits of web pages as .data and .test, as the anonymous Microsoft web data has them, also as .gz. At most 30 MB. {_PRIVACY}",

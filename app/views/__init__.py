@@ -47,6 +47,9 @@ from sgmcmc_lab.app.views.models.pictures import Pictures
 from sgmcmc_lab.app.views.models.rates import Rates
 from sgmcmc_lab.app.views.models.scores import Scores
 from sgmcmc_lab.app.views.models.sparsity import Sparsity
+from sgmcmc_lab.app.views.models.sphere_points import SpherePoints
+from sgmcmc_lab.app.views.models.sphere_sizes import SphereSizes
+from sgmcmc_lab.app.views.models.sphere_together import SphereTogether
 from sgmcmc_lab.app.views.models.spherical_globe import SphericalGlobe
 from sgmcmc_lab.app.views.models.spherical_words import SphericalWords
 from sgmcmc_lab.app.views.models.together import Together
@@ -83,6 +86,7 @@ VIEWS: Registry[type[View]] = Registry(
     Pictures,
     GraphView,
     ClusterPoints,
+    SpherePoints,
     MixtureWords,
     Loadings,
     SphericalWords,
@@ -92,6 +96,8 @@ VIEWS: Registry[type[View]] = Registry(
     Covariance,
     ClusterSizes,
     Together,
+    SphereSizes,
+    SphereTogether,
     MixtureSizes,
     MixtureTogether,
     Sparsity,

@@ -1,7 +1,7 @@
 """The models of real data and their methods; each is registered by one line."""
 
 from sgmcmc_lab.samplers.models.base import Method, Model, Snapshot
-from sgmcmc_lab.samplers.models.clusters import CLUSTER_METHODS, Clusters
+from sgmcmc_lab.samplers.models.clusters import CLUSTER_METHODS, Clusters, SphereClusters
 from sgmcmc_lab.samplers.models.factors import FACTOR_METHODS, Factors
 from sgmcmc_lab.samplers.models.mixture import MIXTURE_METHODS, Mixture
 from sgmcmc_lab.samplers.models.network.gamma_sgvb import GammaSGVB
@@ -16,7 +16,7 @@ from sgmcmc_lab.samplers.models.spherical import SPHERICAL_METHODS, Spherical
 from sgmcmc_lab.samplers.models.topics import TOPIC_METHODS, Topics
 from sgmcmc_lab.samplers.registry import METHODS, MODELS
 
-for _model in (Topics, Network, Clusters, Mixture, Sparse, Factors, Spherical):
+for _model in (Topics, Network, Clusters, SphereClusters, Mixture, Sparse, Factors, Spherical):
     MODELS.add(_model)
 for _method in (
     *TOPIC_METHODS,

@@ -11,6 +11,8 @@ from numpy.random import SFC64, Generator
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.clusters.model import Clusters
 from sgmcmc_lab.samplers.models.clusters.points import Points
+from sgmcmc_lab.samplers.models.clusters.sphere import SphereClusters
+from sgmcmc_lab.samplers.models.clusters.sphere_points import Directions
 from sgmcmc_lab.samplers.models.factors import Factors
 from sgmcmc_lab.samplers.models.factors.data import Rows
 from sgmcmc_lab.samplers.models.mixture.data import Documents
@@ -49,6 +51,12 @@ def small_clusters():
     return Clusters(Points(("a", "b", "c"), x), points="uploaded", second=3, cluster_sd=0.5)
 
 
+def small_sphere_clusters():
+    x = np.random.default_rng(3).standard_normal((14, 4)) + np.repeat([[-2.0], [2.0]], 7, axis=0)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return SphereClusters(Directions(tuple("abcd"), x), points="uploaded", kappa=6.0, kappa0=0.5)
+
+
 def small_mixture():
     lengths = np.array([3, 5, 4, 6, 2, 7, 4, 3, 5])
     words = np.random.default_rng(2).integers(5, size=lengths.sum()).astype(np.int32)
@@ -85,6 +93,7 @@ SMALL = {
     "network": small_network,
     "topics": small_topics,
     "clusters": small_clusters,
+    "sphere_clusters": small_sphere_clusters,
     "mixture": small_mixture,
     "sparse": small_sparse,
     "factors": small_factors,

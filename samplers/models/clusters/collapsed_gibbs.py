@@ -1,51 +1,47 @@
 """Collapsed Gibbs sampling of a Dirichlet process mixture: the reference."""
 
 from math import log
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import types
 from numpy.random import Generator
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.models.clusters import normal, textbook
+from sgmcmc_lab.samplers.models.clusters import family, normal, textbook
 from sgmcmc_lab.samplers.models.clusters.method import ClusterMethod, State
-from sgmcmc_lab.samplers.models.clusters.model import Clusters
+from sgmcmc_lab.samplers.models.clusters.model import ClusterModel
 from sgmcmc_lab.samplers.models.clusters.split_merge import split_or_merge
 from sgmcmc_lab.samplers.targets.base import Array
 
 
-@jit.loop(
-    types.void(
-        jit.rng_type,
-        jit.matrix,
-        jit.integers,
-        types.int64,
-        jit.matrix,
-        jit.vector,
-        jit.vector,
-        jit.integers,
-        jit.matrix,
-    )
-)
-def sweep(rng, x, z, proposals, known, prior, alpha, shown, together):
+def sweep_type(prior):
+    """The signature of a sweep with a prior of this type."""
+    points = jit.matrix, jit.integers
+    return types.void(jit.rng_type, *points, types.int64, jit.matrix, prior, jit.vector, jit.integers, jit.matrix)
+
+
+@jit.inlined
+def sweep_of_family(rng, x, z, proposals, known, prior, alpha, shown, together):
     """Draw z_i of every point given all the others, propose splits and merges, and draw α given z, in place."""
     n_slots = len(known)
-    fit, logs = np.empty((n_slots, normal.NEXT)), np.zeros(n_slots)
+    fit, logs = np.empty((n_slots, family.n_next(prior))), np.zeros(n_slots)
     top = 0
     for k in range(n_slots):
         if known[k, 0] > 0:
             top = k + 1
-            normal.predict(known[k], prior, fit[k])
-    new = normal.predict_new(prior)
+            family.predict(known[k], prior, fit[k])
+    new = family.predict_new(prior)
     for i in range(len(x)):
-        normal.add(known[z[i]], x[i], -1.0)
-        normal.predict(known[z[i]], prior, fit[z[i]])
+        family.add(known[z[i]], x[i], -1.0, prior)
+        family.predict(known[z[i]], prior, fit[z[i]])
         for k in range(top):
             if known[k, 0] > 0:
-                logs[k] = normal.next_log_density(x[i], fit[k])
-        z[i], top = normal.seat(rng, known, logs, top, log(alpha[0]) + normal.next_log_density(x[i], new))
-        normal.add(known[z[i]], x[i], 1.0)
-        normal.predict(known[z[i]], prior, fit[z[i]])
+                logs[k] = family.next_log_density(x[i], fit[k], prior)
+        alone = log(alpha[0]) + family.next_log_density(x[i], new, prior)
+        z[i], top = normal.seat(rng, known, logs, top, alone)
+        family.add(known[z[i]], x[i], 1.0, prior)
+        family.predict(known[z[i]], prior, fit[z[i]])
     for _ in range(proposals):
         split_or_merge(rng, x, z, known, prior, alpha[0])
     n_clusters = 0
@@ -55,16 +51,26 @@ def sweep(rng, x, z, proposals, known, prior, alpha, shown, together):
     normal.count_together(z, shown, together)
 
 
-@jit.loop(types.void(jit.matrix, jit.matrix, jit.vector, types.float64, jit.vector))
-def add_density(x, known, prior, alpha, out):
-    """Add, in logs, the density of each point of x (M, 2) as the next one, given the clusters of the others."""
-    fit, whole = np.empty(normal.NEXT), known[:, 0].sum() + alpha
+@jit.helper
+def add_density_of_family(x, known, prior, alpha, out):
+    """Add, in logs, the density of each point of x (M, d) as the next one, given the clusters of the others."""
+    fit, whole = np.empty(family.n_next(prior)), known[:, 0].sum() + alpha
     for k in range(len(known)):
         if known[k, 0] > 0:
-            normal.predict(known[k], prior, fit)
+            family.predict(known[k], prior, fit)
             for i in range(len(x)):
-                out[i] = np.logaddexp(out[i], log(known[k, 0] / whole) + normal.next_log_density(x[i], fit))
-    normal.add_new(x, prior, alpha / whole, out)
+                out[i] = np.logaddexp(out[i], log(known[k, 0] / whole) + family.next_log_density(x[i], fit, prior))
+    family.add_new(x, prior, alpha / whole, out)
+
+
+@jit.loop(sweep_type(jit.vector))
+def sweep(rng, x, z, proposals, known, prior, alpha, shown, together):
+    sweep_of_family(rng, x, z, proposals, known, prior, alpha, shown, together)
+
+
+@jit.loop(types.void(jit.matrix, jit.matrix, jit.vector, types.float64, jit.vector))
+def add_density(x, known, prior, alpha, out):
+    add_density_of_family(x, known, prior, alpha, out)
 
 
 class CollapsedGibbs(ClusterMethod):
@@ -82,20 +88,28 @@ class CollapsedGibbs(ClusterMethod):
         r"p(z_i = \text{new} \mid z_{-i}, x) &\propto \alpha\; p(x_i)\end{aligned}"
     )
     source = "Neal 2000, Algorithm 3; Dahl 2003; Escobar & West 1995"
+    sweep: ClassVar[Any] = sweep
+    """The compiled sweep of the family."""
+    add_density: ClassVar[Any] = add_density
+    """The compiled density of points, given the clusters."""
     compiled = (sweep, add_density)
 
-    def start(self, model: Clusters, rng: Generator) -> State:
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        jit.keep_plain(cls, "sweep", "add_density")
+
+    def start(self, model: ClusterModel, rng: Generator) -> State:
         return self.first_state(model, rng)
 
-    def advance(self, model: Clusters, state: State, rng: Generator) -> int:
+    def advance(self, model: ClusterModel, state: State, rng: Generator) -> int:
         """One sweep over all points."""
         proposals = self.proposals(model, model.n_data, rng)
-        sweep(rng, model.x, state.z, proposals, state.known, model.prior, state.alpha, model.shown, state.together)
+        self.sweep(rng, model.x, state.z, proposals, state.known, model.prior, state.alpha, model.shown, state.together)
         state.steps += 1
         return model.n_data
 
-    def density(self, model: Clusters, state: State, out: Array) -> None:
-        add_density(model.held, state.known, model.prior, state.alpha[0], out)
+    def density(self, model: ClusterModel, state: State, out: Array) -> None:
+        self.add_density(model.held, state.known, model.prior, state.alpha[0], out)
 
     tried_at = ({"split_merge": 0}, {"start_clusters": 4, "split_merge": 3})
 
@@ -116,3 +130,6 @@ class CollapsedGibbs(ClusterMethod):
         state.alpha[0] = textbook.draw_concentration(rng, state.alpha[0], len(np.unique(z)), len(z))
         textbook.finish(model, state)
         return len(z)
+
+
+jit.keep_plain(CollapsedGibbs, "sweep", "add_density")

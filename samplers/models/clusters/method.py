@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.models.average import LaterLogAverage
 from sgmcmc_lab.samplers.models.base import Method, Snapshot
-from sgmcmc_lab.samplers.models.clusters.model import Clusters, expected
-from sgmcmc_lab.samplers.models.clusters.normal import DRAWN, sums_of
+from sgmcmc_lab.samplers.models.clusters.model import ClusterModel
 from sgmcmc_lab.samplers.parameters import Count
 from sgmcmc_lab.samplers.targets.base import Array
 
@@ -23,9 +22,9 @@ class State:
     z: NDArray[np.int64]
     """The slot of every point, (N,)."""
     known: Array
-    """The statistics of the cluster in each slot, (slots, 6)."""
+    """The statistics of the cluster in each slot, (slots, …): for Gaussians 6."""
     drawn: Array
-    """μ and Σ⁻¹ of each, where the method draws them, (slots, 5)."""
+    """The parameters of each, where the method draws them, (slots, …): for Gaussians μ and Σ⁻¹, 5 numbers."""
     alpha: Array
     """The concentration α, (1,)."""
     together: Array
@@ -37,7 +36,7 @@ class State:
 
 
 class ClusterMethod(Method):
-    """A method for :class:`Clusters`."""
+    """A method for a :class:`ClusterModel`."""
 
     model = "clusters"
 
@@ -54,56 +53,53 @@ class ClusterMethod(Method):
         doc="The number of proposals, per sweep over all points, to split a cluster or to merge two. Without them a chain may keep two groups in one cluster, or one group in two, for a long time.",
     )
 
-    def n_slots(self, model: Clusters) -> int:
+    def n_slots(self, model: ClusterModel) -> int:
         """How many clusters there may be."""
         return model.n_data + 1
 
-    def first_state(self, model: Clusters, rng: Generator) -> State:
+    def first_state(self, model: ClusterModel, rng: Generator) -> State:
         """Points in random clusters, and α = 1."""
         n_slots = self.n_slots(model)
         z = rng.integers(self.start_clusters, size=model.n_data)
-        known, shown = sums_of(model.x, z, n_slots), len(model.shown)
-        drawn, together = np.zeros((n_slots, DRAWN)), np.zeros((shown, shown))
+        known, shown = model.sums(z, n_slots), len(model.shown)
+        drawn, together = np.zeros((n_slots, model.n_drawn)), np.zeros((shown, shown))
         return State(z, known, drawn, np.ones(1), together, LaterLogAverage(len(model.held)))
 
-    def proposals(self, model: Clusters, n_drawn: int, rng: Generator) -> int:
+    def proposals(self, model: ClusterModel, n_drawn: int, rng: Generator) -> int:
         """How many splits and merges are proposed in a step that draws ``n_drawn`` of the z: at random, so that their
         share is the same on average.
         """
         return int(self.split_merge * n_drawn / model.n_data + rng.random())
 
     @abstractmethod
-    def density(self, model: Clusters, state: State, out: Array) -> None:
+    def density(self, model: ClusterModel, state: State, out: Array) -> None:
         """Add, in logs, the density of each held-out point, given the state, to ``out``, which begins at −∞."""
 
-    def score(self, model: Clusters, state: State) -> float:
+    def score(self, model: ClusterModel, state: State) -> float:
         """Of the average over the states at which it was asked for, of which the later ones count."""
         logs = np.full(len(model.held), -np.inf)
         self.density(model, state, logs)
         state.average.add(logs)
         return model.score(state.average.mean())
 
-    def follow(self, model: Clusters, state: State) -> Array:
+    def follow(self, model: ClusterModel, state: State) -> Array:
         return model.followed_of(state.known[:, 0], float(state.alpha[0]))
 
-    def snapshot(self, model: Clusters, state: State) -> Snapshot:
+    def snapshot(self, model: ClusterModel, state: State) -> Snapshot:
         """``z`` (N,): the cluster of every point, counted from the largest on. Of the clusters in that order
-        ``sizes`` (K,): their points, ``means`` (K, 2) and ``covariances`` (K, 2, 2): of μ and Σ the posterior means
-        given z. ``alpha`` (1,). ``together``: the share of the steps in which two of the points that are shown were in
-        one cluster.
+        ``sizes`` (K,): their points, and what the model describes them by. ``alpha`` (1,). ``together``: the share of
+        the steps in which two of the points that are shown were in one cluster.
         """
         order = np.argsort(-state.known[:, 0], kind="stable")
         order = order[: np.count_nonzero(state.known[:, 0])]
         rank = np.zeros(len(state.known), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        means, covariances = expected(state.known[order], model.prior)
         return {
             "z": rank[state.z],
             "sizes": state.known[order, 0].copy(),
-            "means": means,
-            "covariances": covariances,
             "alpha": state.alpha.copy(),
             "together": state.together / max(state.steps, 1),
+            **model.described(state.known[order]),
         }
 
     def textbook_unknowns(self, model, state):

@@ -1,6 +1,7 @@
 """Minibatch Gibbs sampling of a Dirichlet process mixture, with the batch size chosen by its cost."""
 
 from math import log
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import types
@@ -9,32 +10,30 @@ from numpy.random import Generator
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.models.base import Snapshot
 from sgmcmc_lab.samplers.models.batch_size import Adaptation, sizes_to_try
-from sgmcmc_lab.samplers.models.clusters import normal, textbook
+from sgmcmc_lab.samplers.models.clusters import family, normal, textbook
 from sgmcmc_lab.samplers.models.clusters.method import ClusterMethod, State
-from sgmcmc_lab.samplers.models.clusters.model import Clusters
+from sgmcmc_lab.samplers.models.clusters.model import ClusterModel
 from sgmcmc_lab.samplers.models.clusters.split_merge import split_or_merge
 from sgmcmc_lab.samplers.parameters import Count, Real
 from sgmcmc_lab.samplers.targets.base import Array
 
 
-@jit.loop(
-    types.float64(
-        jit.rng_type,
-        jit.matrix,
-        jit.integers,
-        types.int64,
-        jit.integers,
-        jit.matrix,
-        jit.matrix,
-        jit.vector,
-        jit.vector,
-        jit.integers,
-        jit.matrix,
-    )
-)
-def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, together):
-    """Draw z_i of the points that are chosen, propose splits and merges, then draw μ, Σ of every cluster and α, in
-    place; Σ_k N_k tr Σ_k / N.
+def step_type(prior):
+    """The signature of a step with a prior of this type."""
+    chosen = jit.integers, types.int64, jit.integers
+    more = jit.matrix, jit.matrix, prior, jit.vector, jit.integers, jit.matrix
+    return types.float64(jit.rng_type, jit.matrix, *chosen, *more)
+
+
+def density_type(prior):
+    """The signature of the density of points with a prior of this type."""
+    return types.void(jit.matrix, jit.matrix, jit.matrix, prior, types.float64, jit.vector)
+
+
+@jit.inlined
+def step_of_family(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, together):
+    """Draw z_i of the points that are chosen, propose splits and merges, then draw the parameters of every cluster and
+    α, in place; how far all points are spread, in the mean.
     """
     n_slots = len(known)
     logs = np.zeros(n_slots)
@@ -42,23 +41,24 @@ def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, togeth
     for k in range(n_slots):
         if known[k, 0] > 0:
             top = k + 1
-    new = normal.predict_new(prior)
+    new = family.predict_new(prior)
     for i in chosen:
-        normal.add(known[z[i]], x[i], -1.0)
+        family.add(known[z[i]], x[i], -1.0, prior)
         for k in range(top):
             if known[k, 0] > 0:
-                logs[k] = normal.log_density(x[i], drawn[k])
-        z[i], top = normal.seat(rng, known, logs, top, log(alpha[0]) + normal.next_log_density(x[i], new))
-        normal.add(known[z[i]], x[i], 1.0)
+                logs[k] = family.log_density(x[i], drawn[k], prior)
+        alone = log(alpha[0]) + family.next_log_density(x[i], new, prior)
+        z[i], top = normal.seat(rng, known, logs, top, alone)
+        family.add(known[z[i]], x[i], 1.0, prior)
         if known[z[i], 0] == 1:
-            normal.draw(rng, known[z[i]], prior, drawn[z[i]])
+            family.draw(rng, known[z[i]], prior, drawn[z[i]])
     for _ in range(proposals):
         split_or_merge(rng, x, z, known, prior, alpha[0])
     n_clusters, size = 0, 0.0
     for k in range(n_slots):
         if known[k, 0] > 0:
-            normal.draw(rng, known[k], prior, drawn[k])
-            size += known[k, 0] * normal.squared_size(drawn[k])
+            family.draw(rng, known[k], prior, drawn[k])
+            size += family.spread(known[k], drawn[k], prior)
             n_clusters += 1
         else:
             drawn[k] = 0.0
@@ -67,15 +67,25 @@ def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, togeth
     return size / len(x)
 
 
-@jit.loop(types.void(jit.matrix, jit.matrix, jit.matrix, jit.vector, types.float64, jit.vector))
-def add_density(x, known, drawn, prior, alpha, out):
-    """Add, in logs, the density of each point of x (M, 2) as the next one, given the clusters that were drawn."""
+@jit.helper
+def add_density_of_family(x, known, drawn, prior, alpha, out):
+    """Add, in logs, the density of each point of x (M, d) as the next one, given the clusters that were drawn."""
     whole = known[:, 0].sum() + alpha
     for k in range(len(known)):
         if known[k, 0] > 0:
             for i in range(len(x)):
-                out[i] = np.logaddexp(out[i], log(known[k, 0] / whole) + normal.log_density(x[i], drawn[k]))
-    normal.add_new(x, prior, alpha / whole, out)
+                out[i] = np.logaddexp(out[i], log(known[k, 0] / whole) + family.log_density(x[i], drawn[k], prior))
+    family.add_new(x, prior, alpha / whole, out)
+
+
+@jit.loop(step_type(jit.vector))
+def step(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, together):
+    return step_of_family(rng, x, chosen, proposals, z, known, drawn, prior, alpha, shown, together)
+
+
+@jit.loop(density_type(jit.vector))
+def add_density(x, known, drawn, prior, alpha, out):
+    add_density_of_family(x, known, drawn, prior, alpha, out)
 
 
 class MinibatchGibbs(ClusterMethod):
@@ -99,6 +109,10 @@ class MinibatchGibbs(ClusterMethod):
     )
     source = "Smolyakov, Liu & Fisher, Algorithms 1 and 3; Neal 2000, Algorithm 2; Dahl 2003"
     chooses_batch_size = True
+    step: ClassVar[Any] = step
+    """The compiled step of the family."""
+    add_density: ClassVar[Any] = add_density
+    """The compiled density of points, given the clusters."""
     compiled = (step, add_density)
 
     batch_size = Count(
@@ -124,7 +138,11 @@ class MinibatchGibbs(ClusterMethod):
         doc="The trial of one batch size costs as much as this many steps with all points. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all points are used.",
     )
 
-    def start(self, model: Clusters, rng: Generator) -> State:
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        jit.keep_plain(cls, "step", "add_density")
+
+    def start(self, model: ClusterModel, rng: Generator) -> State:
         """Random clusters, and their μ and Σ given their points."""
         state = self.first_state(model, rng)
         self.sweep(model, state, 0, rng)
@@ -133,10 +151,10 @@ class MinibatchGibbs(ClusterMethod):
             self.adaptation(model, state)
         return state
 
-    def sweep(self, model: Clusters, state: State, size: int, rng: Generator) -> float:
+    def sweep(self, model: ClusterModel, state: State, size: int, rng: Generator) -> float:
         """A step with ``size`` points, in place; Σ_k N_k tr Σ_k / N of what it drew."""
         chosen = rng.choice(model.n_data, size, replace=False, shuffle=False)
-        value = step(
+        value = self.step(
             rng,
             model.x,
             chosen,
@@ -151,7 +169,7 @@ class MinibatchGibbs(ClusterMethod):
         )
         return float(value)
 
-    def adaptation(self, model: Clusters, state: State) -> Adaptation:
+    def adaptation(self, model: ClusterModel, state: State) -> Adaptation:
         """The trials of this run; they begin anew where their parameters were changed."""
         cost = self.trial * (model.n_data + self.cost_ratio)
         known = state.extra.get("adaptation")
@@ -160,7 +178,7 @@ class MinibatchGibbs(ClusterMethod):
             state.extra["adaptation"] = known
         return known
 
-    def advance(self, model: Clusters, state: State, rng: Generator) -> int:
+    def advance(self, model: ClusterModel, state: State, rng: Generator) -> int:
         size = min(int(self.batch_size), model.n_data) or self.adaptation(model, state).size
         value = self.sweep(model, state, size, rng)
         state.steps += 1
@@ -168,10 +186,10 @@ class MinibatchGibbs(ClusterMethod):
             self.adaptation(model, state).record(value, state.steps)
         return size
 
-    def density(self, model: Clusters, state: State, out: Array) -> None:
-        add_density(model.held, state.known, state.drawn, model.prior, state.alpha[0], out)
+    def density(self, model: ClusterModel, state: State, out: Array) -> None:
+        self.add_density(model.held, state.known, state.drawn, model.prior, state.alpha[0], out)
 
-    def snapshot(self, model: Clusters, state: State) -> Snapshot:
+    def snapshot(self, model: ClusterModel, state: State) -> Snapshot:
         """As of every method; where the method chooses its batch size, also what its trials found."""
         seen = super().snapshot(model, state)
         return seen | self.adaptation(model, state).snapshot() if self.batch_size == 0 else seen
@@ -186,7 +204,7 @@ class MinibatchGibbs(ClusterMethod):
             x, others = model.x[i], np.arange(len(z)) != i
             sizes = np.bincount(z[others], minlength=n_slots)
             new = int(np.flatnonzero(sizes == 0)[0])
-            weights = {k: sizes[k] * textbook.density(x, drawn[k]) for k in map(int, np.flatnonzero(sizes))}
+            weights = {k: sizes[k] * textbook.density(model, x, drawn[k]) for k in map(int, np.flatnonzero(sizes))}
             weights[new] = state.alpha[0] * textbook.next_density(model, model.x[:0], x)
             z[i] = textbook.pick(rng, dict(sorted(weights.items())))
             if z[i] == new:
@@ -199,3 +217,6 @@ class MinibatchGibbs(ClusterMethod):
         state.alpha[0] = textbook.draw_concentration(rng, state.alpha[0], len(np.unique(z)), len(z))
         textbook.finish(model, state)
         return len(chosen)
+
+
+jit.keep_plain(MinibatchGibbs, "step", "add_density")

@@ -1,8 +1,9 @@
-"""A Dirichlet process mixture of Gaussians in the plane, with some of its points held out."""
+"""Dirichlet process mixtures whose points are partly held out, and that of Gaussians in the plane."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import SFC64, Generator
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import Tell, untold
 from sgmcmc_lab.samplers.models.base import Model
+from sgmcmc_lab.samplers.models.clusters.normal import DRAWN, sums_of
 from sgmcmc_lab.samplers.models.clusters.points import BUILT_IN, MAX_POINTS, Points, read
 from sgmcmc_lab.samplers.parameters import UPLOADED, Count, Option, Real, SpecError
 from sgmcmc_lab.samplers.targets.base import Array
@@ -26,7 +28,72 @@ def beside(key: Array | NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     return some[np.argsort(key[some], kind="stable")].astype(np.int64)
 
 
-class Clusters(Model):
+class ClusterModel(Model):
+    """A Dirichlet process mixture of a family of :mod:`samplers.models.clusters.family`, with z ~ CRP(α).
+
+    α ~ Gamma(1, 1). Held out are some points; the score is the mean log density that the other points give them.
+    """
+
+    score_name = "held-out log density"
+    higher_is_better = True
+    data_name = "points"
+    followed = ("clusters", "largest cluster", "second cluster", "concentration α")
+    n_drawn: ClassVar[int] = DRAWN
+    """The numbers of a cluster whose parameters are drawn."""
+    x: Array
+    """The points that the methods see, (N, d)."""
+    held: Array
+    """Those that they do not."""
+    prior: Array
+    """The prior of a cluster, as its family has it."""
+    groups: NDArray[np.int64] | None
+    """The known group of each point that the methods see."""
+    shown: NDArray[np.int64]
+    """Points whose co-clustering is counted, those of one known group beside each other, (TOGETHER,)."""
+    held_out: float
+    split_seed: int
+
+    def split(self, points: Array, groups: NDArray[np.int64] | None) -> None:
+        """Hold some of the points (N, d) out."""
+        order = Generator(SFC64(self.split_seed)).permutation(len(points))
+        n_held = max(1, round(self.held_out * len(points)))
+        self.held = np.ascontiguousarray(points[np.sort(order[:n_held])])
+        seen = np.sort(order[n_held:])
+        self.x = np.ascontiguousarray(points[seen])
+        self.groups = None if groups is None else groups[seen]
+        self.shown = beside(self.x[:, 0] if self.groups is None else self.groups, self.split_seed)
+
+    @abstractmethod
+    def sums(self, z: NDArray[np.int64], n_slots: int) -> Array:
+        """The statistics of each cluster, (slots, …), from the clusters of the points (N,)."""
+
+    @abstractmethod
+    def described(self, known: Array) -> dict[str, Array]:
+        """What a snapshot says of clusters of which that is known, (K, …)."""
+
+    @property
+    def n_data(self) -> int:
+        """The points that the methods see."""
+        return len(self.x)
+
+    def ranges(self) -> tuple[tuple[float, float, bool], ...]:
+        """One cluster, or any number up to the number of points; shares of the points."""
+        share = (0.0, 1.0001, False)
+        return (0.9, 1.1 * MAX_POINTS, True), share, share, (1e-6, 1e4, True)
+
+    def followed_of(self, counts: Array, alpha: float) -> Array:
+        """The numbers that are followed, from the sizes of the clusters."""
+        sizes = np.sort(counts)[::-1] / self.n_data
+        return np.array([np.count_nonzero(counts), sizes[0], sizes[1] if len(sizes) > 1 else 0.0, alpha])
+
+    def score(self, logs: Array) -> float:
+        """The mean of the log density of the held-out points."""
+        if not np.isfinite(logs).all():
+            raise FloatingPointError("The log density of a held-out point is no longer finite.")
+        return float(logs.mean())
+
+
+class Clusters(ClusterModel):
     """A Dirichlet process mixture of Gaussians (Smolyakov, Liu & Fisher, section 3.2).
 
     z ~ CRP(α), α ~ Gamma(1, 1); μ_k, Σ_k ~ NIW(0, κ₀, ν₀, (ν₀ − 3) s² I), so that E Σ = s² I; x_i ~ N(μ_z, Σ_z). The
@@ -42,12 +109,8 @@ class Clusters(Model):
         r"\mu_k \mid \Sigma_k \sim \mathcal N(0, \Sigma_k/\kappa_0)\end{aligned}"
     )
     source = "Ferguson 1973; Neal 2000; Smolyakov, Liu & Fisher, section 3.2"
-    score_name = "held-out log density"
-    higher_is_better = True
-    data_name = "points"
     data_parameter = "points"
     real_data = "iris"
-    followed = ("clusters", "largest cluster", "second cluster", "concentration α")
 
     points = Option(
         default="five",
@@ -81,6 +144,7 @@ class Clusters(Model):
         label="Prior weight κ₀",
         doc="The weight of the prior of a cluster's mean, in points. Small: clusters may lie anywhere.",
     )
+
     held_out = Real(
         0.2, bounds=(0.05, 0.5), label="Held-out share", doc="The share of the points that the methods do not see."
     )
@@ -99,7 +163,7 @@ class Clusters(Model):
             self.data = self.uploaded
         else:
             raise SpecError("model.points", UPLOADED, "no file has been uploaded; choose one, or built-in points")
-        n, n_columns = self.data.x.shape
+        n_columns = self.data.x.shape[1]
         for field in ("first", "second"):
             if getattr(self, field) > n_columns:
                 raise SpecError(f"model.{field}", getattr(self, field), f"these points have {n_columns} columns")
@@ -109,22 +173,8 @@ class Clusters(Model):
         self.names = tuple(self.data.names[k] for k in columns)
         chosen = self.data.x[:, columns]
         chosen = (chosen - chosen.mean(axis=0)) / chosen.std(axis=0)
-        order = Generator(SFC64(self.split_seed)).permutation(n)
-        n_held = max(1, round(self.held_out * n))
-        self.held = np.ascontiguousarray(chosen[np.sort(order[:n_held])])
-        seen = np.sort(order[n_held:])
-        self.x = np.ascontiguousarray(chosen[seen])
-        """The points that the methods see, (N, 2)."""
-        self.groups = None if self.data.groups is None else self.data.groups[seen]
-        """The known group of each."""
+        self.split(chosen, self.data.groups)
         self.prior = np.array([self.mean_weight, self.freedom, (self.freedom - 3) * self.cluster_sd**2])
-        self.shown = beside(self.x[:, 0] if self.groups is None else self.groups, self.split_seed)
-        """Points whose co-clustering is counted, those of one known group beside each other, (TOGETHER,)."""
-
-    @property
-    def n_data(self) -> int:
-        """The points that the methods see."""
-        return len(self.x)
 
     def facts(self) -> Mapping[str, str]:
         """The description of the data."""
@@ -138,21 +188,13 @@ class Clusters(Model):
             )
         return facts
 
-    def ranges(self) -> tuple[tuple[float, float, bool], ...]:
-        """One cluster, or any number up to the number of points; shares of the points."""
-        share = (0.0, 1.0001, False)
-        return (0.9, 1.1 * MAX_POINTS, True), share, share, (1e-6, 1e4, True)
+    def sums(self, z: NDArray[np.int64], n_slots: int) -> Array:
+        return sums_of(self.x, z, n_slots)
 
-    def followed_of(self, counts: Array, alpha: float) -> Array:
-        """The numbers that are followed, from the sizes of the clusters."""
-        sizes = np.sort(counts)[::-1] / self.n_data
-        return np.array([np.count_nonzero(counts), sizes[0], sizes[1] if len(sizes) > 1 else 0.0, alpha])
-
-    def score(self, logs: Array) -> float:
-        """The mean of the log density of the held-out points."""
-        if not np.isfinite(logs).all():
-            raise FloatingPointError("The log density of a held-out point is no longer finite.")
-        return float(logs.mean())
+    def described(self, known: Array) -> dict[str, Array]:
+        """``means`` (K, 2) and ``covariances`` (K, 2, 2): of μ and Σ the posterior means given z."""
+        means, covariances = expected(known, self.prior)
+        return {"means": means, "covariances": covariances}
 
 
 def expected(known: Array, prior: Array) -> tuple[Any, Any]:

@@ -64,14 +64,6 @@ def predict(known, prior, out):
 
 
 @jit.helper
-def predict_new(prior):
-    """The distribution of a new cluster's first point, (NEXT,)."""
-    out = np.empty(NEXT)
-    predict(np.zeros(KNOWN), prior, out)
-    return out
-
-
-@jit.helper
 def next_log_density(x, fit):
     """The log density of the next point at x, by what :func:`predict` wrote."""
     d1, d2 = x[0] - fit[0], x[1] - fit[1]
@@ -182,14 +174,6 @@ def seat(rng, known, logs, top, new):
     if known[top - 1, 0] == 0 and chosen < top - 1:
         top -= 1
     return chosen, top
-
-
-@jit.helper
-def add_new(x, prior, share, out):
-    """Add, in logs, the density of each point of x (M, 2) in a new cluster, times its share."""
-    fit = predict_new(prior)
-    for i in range(len(x)):
-        out[i] = np.logaddexp(out[i], log(share) + next_log_density(x[i], fit))
 
 
 @jit.helper

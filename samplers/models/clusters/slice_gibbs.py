@@ -1,6 +1,7 @@
 """Slice sampling of the sticks of a Dirichlet process mixture, without truncation."""
 
 from math import inf, log
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import types
@@ -8,9 +9,9 @@ from numpy.random import Generator
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.models.base import Snapshot
-from sgmcmc_lab.samplers.models.clusters import normal, textbook
+from sgmcmc_lab.samplers.models.clusters import family, normal, textbook
 from sgmcmc_lab.samplers.models.clusters.method import ClusterMethod, State
-from sgmcmc_lab.samplers.models.clusters.model import Clusters
+from sgmcmc_lab.samplers.models.clusters.model import ClusterModel
 from sgmcmc_lab.samplers.models.clusters.split_merge import split_or_merge
 from sgmcmc_lab.samplers.targets.base import Array
 
@@ -18,22 +19,20 @@ MAX_STICKS = 2000
 """A step that needs more ends the run. With α = 10 about α log(1/u*) = 140 sticks leave less than a u* of 1e-6."""
 
 
-@jit.loop(
-    types.int64(
-        jit.rng_type,
-        jit.matrix,
-        jit.integers,
-        types.int64,
-        jit.matrix,
-        jit.matrix,
-        jit.vector,
-        jit.vector,
-        jit.vector,
-        jit.integers,
-        jit.matrix,
-    )
-)
-def step(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, together):
+def step_type(prior):
+    """The signature of a step with a prior of this type."""
+    points, clusters = (jit.matrix, jit.integers), (jit.matrix, jit.matrix)
+    more = types.int64, *clusters, jit.vector, prior, jit.vector, jit.integers, jit.matrix
+    return types.int64(jit.rng_type, *points, *more)
+
+
+def density_type(prior):
+    """The signature of the density of points with a prior of this type."""
+    return types.void(jit.matrix, jit.matrix, jit.vector, prior, jit.vector)
+
+
+@jit.inlined
+def step_of_family(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, together):
     """Propose splits and merges, draw α, the sticks and the clusters given z, then the slices and z; 0 where there are
     too many sticks, else 1.
 
@@ -53,7 +52,7 @@ def step(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, toget
         if known[k, 0] > 0:
             weights[k] = rng.standard_gamma(known[k, 0])
             whole += weights[k]
-            normal.draw(rng, known[k], prior, drawn[k])
+            family.draw(rng, known[k], prior, drawn[k])
             n_sticks = k + 1
     weights /= whole
     left /= whole
@@ -73,18 +72,18 @@ def step(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, toget
         rest = rng.random() ** (1 / alpha[0])
         weights[free] = left * (1 - rest)
         left *= rest
-        normal.draw(rng, known[free], prior, drawn[free])
+        family.draw(rng, known[free], prior, drawn[free])
         free += 1
         n_sticks = max(n_sticks, free)
     fitting = np.empty(n_sticks)
     for i in range(n):
         for k in range(n_sticks):
-            fitting[k] = normal.log_density(x[i], drawn[k]) if weights[k] > slices[i] else -inf
+            fitting[k] = family.log_density(x[i], drawn[k], prior) if weights[k] > slices[i] else -inf
         total = normal.weigh(fitting, n_sticks)
-        normal.add(known[z[i]], x[i], -1.0)
+        family.add(known[z[i]], x[i], -1.0, prior)
         if total > 0:
             z[i] = normal.pick(rng, fitting, n_sticks, total)
-        normal.add(known[z[i]], x[i], 1.0)
+        family.add(known[z[i]], x[i], 1.0, prior)
     for k in range(n_slots):
         if weights[k] == 0:
             drawn[k] = 0.0
@@ -92,9 +91,9 @@ def step(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, toget
     return 1
 
 
-@jit.loop(types.void(jit.matrix, jit.matrix, jit.vector, jit.vector, jit.vector))
-def add_density(x, drawn, weights, prior, out):
-    """Add, in logs, the density of each point of x (M, 2) given the sticks; beyond the last one clusters are as the
+@jit.helper
+def add_density_of_family(x, drawn, weights, prior, out):
+    """Add, in logs, the density of each point of x (M, d) given the sticks; beyond the last one clusters are as the
     prior has them.
     """
     left = 1.0
@@ -102,8 +101,18 @@ def add_density(x, drawn, weights, prior, out):
         if weights[k] > 0:
             left -= weights[k]
             for i in range(len(x)):
-                out[i] = np.logaddexp(out[i], log(weights[k]) + normal.log_density(x[i], drawn[k]))
-    normal.add_new(x, prior, max(left, 0.0), out)
+                out[i] = np.logaddexp(out[i], log(weights[k]) + family.log_density(x[i], drawn[k], prior))
+    family.add_new(x, prior, max(left, 0.0), out)
+
+
+@jit.loop(step_type(jit.vector))
+def step(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, together):
+    return step_of_family(rng, x, z, proposals, known, drawn, weights, prior, alpha, shown, together)
+
+
+@jit.loop(density_type(jit.vector))
+def add_density(x, drawn, weights, prior, out):
+    add_density_of_family(x, drawn, weights, prior, out)
 
 
 class SliceGibbs(ClusterMethod):
@@ -126,12 +135,20 @@ class SliceGibbs(ClusterMethod):
         r"u_i &\sim \mathcal U(0, w_{z_i}),\quad p(z_i = k \mid \cdot) \propto \mathbb 1(w_k > u_i)\;\mathcal N(x_i;\mu_k,\Sigma_k)\end{aligned}"
     )
     source = "Walker 2007; Ge, Chen, Wan & Ghahramani 2015; Dahl 2003"
+    step: ClassVar[Any] = step
+    """The compiled step of the family."""
+    add_density: ClassVar[Any] = add_density
+    """The compiled density of points, given the sticks."""
     compiled = (step, add_density)
 
-    def n_slots(self, model: Clusters) -> int:
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        jit.keep_plain(cls, "step", "add_density")
+
+    def n_slots(self, model: ClusterModel) -> int:
         return MAX_STICKS
 
-    def start(self, model: Clusters, rng: Generator) -> State:
+    def start(self, model: ClusterModel, rng: Generator) -> State:
         """Random clusters, and their sticks given them."""
         state = self.first_state(model, rng)
         state.extra["weights"] = np.zeros(MAX_STICKS)
@@ -139,9 +156,9 @@ class SliceGibbs(ClusterMethod):
         state.together[:] = 0.0
         return state
 
-    def _step(self, model: Clusters, state: State, proposals: int, rng: Generator) -> None:
+    def _step(self, model: ClusterModel, state: State, proposals: int, rng: Generator) -> None:
         known, drawn, weights = state.known, state.drawn, state.extra["weights"]
-        if not step(
+        if not self.step(
             rng,
             model.x,
             state.z,
@@ -156,16 +173,16 @@ class SliceGibbs(ClusterMethod):
         ):
             raise FloatingPointError(f"A step needs more than {MAX_STICKS:,} sticks.")
 
-    def advance(self, model: Clusters, state: State, rng: Generator) -> int:
+    def advance(self, model: ClusterModel, state: State, rng: Generator) -> int:
         """One sweep over sticks, clusters and points."""
         self._step(model, state, self.proposals(model, model.n_data, rng), rng)
         state.steps += 1
         return model.n_data
 
-    def density(self, model: Clusters, state: State, out: Array) -> None:
-        add_density(model.held, state.drawn, state.extra["weights"], model.prior, out)
+    def density(self, model: ClusterModel, state: State, out: Array) -> None:
+        self.add_density(model.held, state.drawn, state.extra["weights"], model.prior, out)
 
-    def snapshot(self, model: Clusters, state: State) -> Snapshot:
+    def snapshot(self, model: ClusterModel, state: State) -> Snapshot:
         """As of every method; and ``sticks``: the lengths of all sticks."""
         weights = state.extra["weights"]
         return super().snapshot(model, state) | {"sticks": weights[weights > 0]}
@@ -191,8 +208,11 @@ class SliceGibbs(ClusterMethod):
             w[k], left = left * (1 - rest), left * rest
             clusters[k] = textbook.draw(rng, model, model.x[:0])
         for i, x in enumerate(model.x):
-            z[i] = textbook.pick(rng, {k: (w[k] > u[i]) * textbook.density(x, clusters[k]) for k in sorted(w)})
+            z[i] = textbook.pick(rng, {k: (w[k] > u[i]) * textbook.density(model, x, clusters[k]) for k in sorted(w)})
         state.extra["weights"][:] = [w.get(k, 0.0) for k in range(n_slots)]
-        state.drawn[:] = [clusters.get(k, np.zeros(5)) for k in range(n_slots)]
+        state.drawn[:] = [clusters.get(k, np.zeros(state.drawn.shape[1])) for k in range(n_slots)]
         textbook.finish(model, state)
         return len(z)
+
+
+jit.keep_plain(SliceGibbs, "step", "add_density")

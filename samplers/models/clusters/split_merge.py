@@ -1,7 +1,8 @@
 """Splits and merges of clusters, whose points are allocated one after another (Dahl 2003), compiled.
 
-A move of many points at once, with μ, Σ and w integrated out: single points part a cluster, or join two, only by way of
-states that are far less likely. It leaves p(z | α, x) invariant, so that what it integrates out is drawn after it.
+A move of many points at once, with w and the clusters' parameters integrated out: single points part a cluster, or join
+two, only by way of states that are far less likely. It leaves p(z | α, x) invariant, so that what it
+integrates out is drawn after it.
 """
 
 from math import exp, lgamma, log, log1p
@@ -9,7 +10,7 @@ from math import exp, lgamma, log, log1p
 import numpy as np
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.models.clusters.normal import KNOWN, NEXT, add, log_evidence, next_log_density, predict
+from sgmcmc_lab.samplers.models.clusters.family import add, log_evidence, n_known, n_next, next_log_density, predict
 
 
 @jit.helper
@@ -42,11 +43,11 @@ def split_or_merge(rng, x, z, known, prior, alpha):
         if (z[k] == one or z[k] == other) and k not in (i, j):
             rest[n_rest] = k
             n_rest += 1
-    left, right = np.zeros(KNOWN), np.zeros(KNOWN)
-    fit_left, fit_right = np.empty(NEXT), np.empty(NEXT)
-    add(left, x[i], 1.0)
+    left, right = np.zeros(n_known(prior)), np.zeros(n_known(prior))
+    fit_left, fit_right = np.empty(n_next(prior)), np.empty(n_next(prior))
+    add(left, x[i], 1.0, prior)
     predict(left, prior, fit_left)
-    add(right, x[j], 1.0)
+    add(right, x[j], 1.0, prior)
     predict(right, prior, fit_right)
     goes_right = np.empty(n_rest, np.bool_)
     log_chance = 0.0
@@ -55,15 +56,16 @@ def split_or_merge(rng, x, z, known, prior, alpha):
         k = rest[at]
         rest[at] = rest[t]
         rest[t] = k
-        odds = log(right[0] / left[0]) + next_log_density(x[k], fit_right) - next_log_density(x[k], fit_left)
+        odds = log(right[0] / left[0])
+        odds += next_log_density(x[k], fit_right, prior) - next_log_density(x[k], fit_left, prior)
         goes_right[t] = log(1 - rng.random()) < log_sigmoid(odds) if split else z[k] == other
         if goes_right[t]:
             log_chance += log_sigmoid(odds)
-            add(right, x[k], 1.0)
+            add(right, x[k], 1.0, prior)
             predict(right, prior, fit_right)
         else:
             log_chance += log_sigmoid(-odds)
-            add(left, x[k], 1.0)
+            add(left, x[k], 1.0, prior)
             predict(left, prior, fit_left)
     gain = log(alpha) + lgamma(left[0]) + lgamma(right[0]) - lgamma(whole[0]) - log_chance
     gain += log_evidence(left, prior) + log_evidence(right, prior) - log_evidence(whole, prior)

@@ -5,6 +5,8 @@ from math import lgamma
 import numpy as np
 from scipy import stats
 
+from sgmcmc_lab.samplers.models.clusters import sphere_textbook
+
 
 def posterior(model, points):
     """κ, ν, m, S of a cluster with these points (n, 2), from its sums of squares about the mean."""
@@ -18,12 +20,16 @@ def posterior(model, points):
 
 def next_density(model, points, x):
     """The density of the next point of a cluster with these points."""
+    if model.prior.ndim == 2:
+        return sphere_textbook.next_density(model, points, x)
     kappa, nu, mean, spread = posterior(model, points)
     return stats.multivariate_t(mean, spread * (kappa + 1) / (kappa * (nu - 1)), df=nu - 1).pdf(x)
 
 
 def draw(rng, model, points):
-    """μ, and the Cholesky factor of Σ⁻¹."""
+    """μ, and the Cholesky factor of Σ⁻¹; on a sphere μ alone."""
+    if model.prior.ndim == 2:
+        return sphere_textbook.draw(rng, model, points)
     kappa, nu, mean, spread = posterior(model, points)
     a = np.zeros((2, 2))
     a[0, 0] = np.sqrt(2 * rng.standard_gamma(nu / 2))
@@ -35,8 +41,10 @@ def draw(rng, model, points):
     return np.array([*mu, factor[0, 0], factor[1, 0], factor[1, 1]])
 
 
-def density(x, cluster):
-    """N(x; μ, Σ)."""
+def density(model, x, cluster):
+    """N(x; μ, Σ), or vMF(x; μ, κ)."""
+    if model.prior.ndim == 2:
+        return sphere_textbook.density(model, x, cluster)
     factor = np.array([[cluster[2], 0.0], [cluster[3], cluster[4]]])
     return stats.multivariate_normal(cluster[:2], np.linalg.inv(factor @ factor.T)).pdf(x)
 
@@ -95,7 +103,9 @@ def split_or_merge(rng, model, state):
 
 
 def known(model, z, n_slots):
-    """The statistics of each slot: n, Σx, Σx₁², Σx₁x₂, Σx₂²."""
+    """The statistics of each slot: n, Σx, and of Gaussians Σx₁², Σx₁x₂, Σx₂²."""
+    if model.prior.ndim == 2:
+        return np.array([[(z == k).sum(), *model.x[z == k].sum(axis=0)] for k in range(n_slots)])
     out = np.zeros((n_slots, 6))
     for k in range(n_slots):
         x = model.x[z == k]

@@ -860,6 +860,7 @@ def order(key):
 BARS = "?target=topics(corpus:bars;n_topics:10)"
 NETWORK = "?target=network(graph:blocks;n_communities:6)"
 IRIS = "?target=clusters(points:iris)"
+ON_SPHERE = "?target=sphere_clusters(items:150)"
 MIXTURE = "?target=mixture(documents:80)"
 FACTORS = "?target=factors(rows:30;n_factors:12)"
 SPHERICAL = "?target=spherical"
@@ -1098,13 +1099,39 @@ def cluster_points(key):
     np.testing.assert_allclose(square, stats.chi2.ppf(0.9, 2))
 
 
-@recomputes("cluster_sizes", "mixture_sizes")
+@recomputes("sphere_points")
+def sphere_points(key):
+    made = page(key, ON_SPHERE, ["sphere_minibatch", "sphere_collapsed"])
+    state, known, x = made.states[1], made.model.groups, made.model.x
+    sizes = sorted((int((state.z == k).sum()) for k in np.unique(state.z)), reverse=True)
+    rand, pure = agreement_of(state.z, known)
+    assert captions(made) == [
+        f"clusters: {len(sizes)}, α = {state.alpha[0]:.2g}; known groups: {len(set(known.tolist()))}\n"
+        f"adjusted Rand {rand:.3f}, purity {pure:.3f}"
+    ]
+    assert words(made) == f"clusters: {len(sizes)}; points in the largest: " + ", ".join(map(str, sizes[:8]))
+    data = made.view.compute(made.frame)
+    assert [len(data[f"cluster {letter}"][0]) for letter in "abcdefghij"] == (sizes + [0] * 10)[:10]
+    assert len(data["others"][0]) == sum(sizes[10:])
+    # On S² the globe's directions are the columns; the largest cluster's ring is where its prior and points pull it.
+    largest = max(np.unique(state.z), key=lambda k: (state.z == k).sum())
+    pull = 0.1 * made.model.prior_mean + 40 * x[state.z == largest].sum(axis=0)
+    rings = np.array(data["means"]).T
+    assert np.abs(rings - pull / np.linalg.norm(pull)).sum(axis=1).min() < 1e-9
+    crosses = [x[known == k].mean(axis=0) for k in np.unique(known)]
+    np.testing.assert_allclose(np.array(data["truth"]).T, [each / np.linalg.norm(each) for each in crosses])
+
+
+CLUSTER_PAGES = {
+    "cluster": (IRIS, ["cluster_minibatch", "cluster_collapsed"]),
+    "sphere": (ON_SPHERE, ["sphere_minibatch", "sphere_collapsed"]),
+    "mixture": (MIXTURE, ["mixture_scir", "mixture_gibbs"]),
+}
+
+
+@recomputes("cluster_sizes", "sphere_sizes", "mixture_sizes")
 def cluster_sizes(key):
-    query, methods = (
-        (IRIS, ["cluster_minibatch", "cluster_collapsed"])
-        if key == "cluster_sizes"
-        else (MIXTURE, ["mixture_scir", "mixture_gibbs"])
-    )
+    query, methods = CLUSTER_PAGES[key.split("_")[0]]
     made = page(key, query, methods)
     expected, groups = [], made.model.groups
     for name, state in zip(made.names, made.states, strict=True):
@@ -1118,13 +1145,9 @@ def cluster_sizes(key):
     np.testing.assert_allclose(made.view.compute(made.frame)["method 1"][1], np.maximum(np.log10(sizes), -4))
 
 
-@recomputes("together", "mixture_together")
+@recomputes("together", "sphere_together", "mixture_together")
 def together(key):
-    query, methods = (
-        (IRIS, ["cluster_minibatch", "cluster_collapsed"])
-        if key == "together"
-        else (MIXTURE, ["mixture_scir", "mixture_gibbs"])
-    )
+    query, methods = CLUSTER_PAGES["cluster" if key == "together" else key.split("_")[0]]
     state = open_link(query + "".join(f"&lane={name}" for name in methods))[0]
     model = load(state.experiment)
     runs = start(state.experiment, model)

@@ -23,6 +23,8 @@ from sgmcmc_lab.app.views.models.words import LARGER, OVERTAKES, SHOWN, WORDS, i
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
+from sgmcmc_lab.samplers.models.clusters.sphere import SphereClusters
+from sgmcmc_lab.samplers.models.clusters.sphere_points import Directions
 from sgmcmc_lab.samplers.models.network.model import explained
 from sgmcmc_lab.samplers.models.run import Score, start
 from tests.helpers.checks_views import MODEL_VIEWS, build, lane_of, open_link
@@ -32,6 +34,7 @@ PAGES = {
     "bars": "?target=topics(corpus:bars;n_topics:10)",
     "network": "?target=network(graph:blocks;n_communities:6)",
     "clusters": "?target=clusters(points:iris)",
+    "sphere_clusters": "?target=sphere_clusters(items:150)",
     "mixture": "?target=mixture(documents:80)",
     "sparse": "?target=sparse(items:100)",
     "lasso": "?target=sparse(data:diabetes)",
@@ -401,6 +404,30 @@ def test_an_ellipse_holds_nine_tenths_of_its_gaussian():
         apart = np.array([x - mean[0], y - mean[1]])
         squares = (apart * np.linalg.solve(covariance, apart)).sum(axis=0)
         assert stats.chi2(2).cdf(squares) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 7])
+def test_clusters_in_any_dimension_are_on_the_globe(dim):
+    """Each point is there once, with length 1, where its parts along the three main directions are: in two dimensions
+    on the equator, on S² itself, in more where the singular vectors of all points lie, but for their signs."""
+    x = np.random.default_rng(4).standard_normal((40, dim)) + np.linspace(1.5, 0, dim)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    data = Directions(tuple("abcdefg"[:dim]), x, np.arange(40) % 2, ("one", "two"))
+    model = SphereClusters(data, points="uploaded", kappa=8.0)
+    state = open_link("?target=sphere_clusters&lane=sphere_collapsed(start_clusters:14)")[0]
+    runs = start(state.experiment, model)
+    view = build("sphere_points", state, model)
+    found = view.compute(Frame(MethodRecord(run).frame("steps") for run in runs))
+    shown = np.concatenate([np.array(found[name]).T for name in found if name not in ("means", "truth")])
+    if dim <= 3:
+        right = np.column_stack([model.x, np.zeros((len(model.x), 3 - dim))])
+    else:
+        right = model.x @ np.linalg.svd(x)[2][:3].T
+        right /= np.linalg.norm(right, axis=1, keepdims=True)
+        shown, right = np.abs(shown), np.abs(right)
+    key = (1.0, 10.0, 100.0)
+    np.testing.assert_allclose(shown[np.argsort(shown @ key)], right[np.argsort(right @ key)], atol=1e-9)
+    assert len(found["others"][0]) > 0 and len(found["truth"][0]) == 2
 
 
 # Networks

@@ -585,6 +585,10 @@ STUDIES = {
         "?target=clusters(points:iris)",
         ["cluster_collapsed(start_clusters:4)", "cluster_minibatch(batch_size:0)", "cluster_slice(start_clusters:9)"],
     ),
+    "sphere_clusters": (
+        "?target=sphere_clusters(items:150)",
+        ["sphere_collapsed(start_clusters:4)", "sphere_minibatch(batch_size:0)", "sphere_slice(start_clusters:9)"],
+    ),
     "mixture": (
         "?target=mixture(documents:80)",
         ["mixture_gibbs(start_clusters:3)", "mixture_scir", "mixture_sgrld(start_clusters:9)"],

@@ -1,0 +1,106 @@
+"""Points on a globe, coloured by their cluster, and the clusters' mean directions."""
+
+from typing import Any
+
+import numpy as np
+
+from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame
+from sgmcmc_lab.app.views.globe import BEHIND, FRONT, Globe, Layer, columns
+from sgmcmc_lab.app.views.models.marks import PALETTE
+from sgmcmc_lab.app.views.models.spherical_globe import on_globe
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.models.agreement import adjusted_rand, purity
+
+MAX_POINTS = 2000
+"""In the picture; of more, some at random."""
+COLOURED = 10
+"""The largest clusters, each in a colour of its own; the points of the others are grey."""
+LETTERS = "abcdefghij"
+"""Of their feeds: the number of a method would end a name."""
+WIDTH = 60.0
+"""The concentration of the spot that a point makes in the globe's shade."""
+
+
+class SpherePoints(Globe):
+    """Each point in the colour of its cluster in the last step; rings are the clusters' mean directions, and crosses
+    those of the known groups. In more than three dimensions: the three main directions, scaled to length 1.
+    """
+
+    key = "sphere_points"
+    title = "Clusters on the globe"
+    hint = "colour: cluster; ring: its mean; cross: a known group's"
+    requires = "sphere_clusters"
+    tall = True
+    above = 2
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        return True
+
+    @property
+    def axis_names(self) -> tuple[str, str, str]:  # type: ignore[override]
+        """The columns of the data, or the numbers of their main directions."""
+        model = self.scene.target
+        return tuple(model.data.names) if model.dim == 3 else ("first", "second", "third")
+
+    def folds(self) -> bool:
+        return False
+
+    def take_touches(self, figure: Any, point: str = "", **args: Any) -> None:
+        """Clusters are put nowhere by hand."""
+
+    def log_density(self, points: Array) -> Array:
+        """The points as spots that run into each other, relative to the darkest place."""
+        near = np.exp(WIDTH * (points @ self._shown.T - 1)).sum(axis=-1)
+        return np.log(near / near.max() + 1e-12)
+
+    def build(self) -> Any:
+        model = self.scene.target
+        self._some = np.random.default_rng(1).permutation(model.n_data)[:MAX_POINTS]
+        self._shown = on_globe(model.x[self._some] @ model.axes.T)
+        groups = model.groups
+        means = [model.x[groups == k].mean(axis=0) for k in np.unique(groups)] if groups is not None else []
+        self._truth = on_globe(np.reshape(means, (-1, model.dim)) @ model.axes.T)
+        return super().build()
+
+    def layers(self, p: Any, i: int) -> list[Layer]:
+        """Pictures of a model show one method: the points of each cluster, the rest, and the mean directions."""
+        if i:
+            return []
+        colours, solid = self.scene.colours, (FRONT, BEHIND)
+        found = [
+            (f"cluster {LETTERS[k]}", solid, self.dots(p, 5, line_color=None, fill_color=PALETTE[k]))
+            for k in range(COLOURED)
+        ]
+        ring = {"fill_color": None, "line_color": colours.text, "line_width": 2}
+        cross = {"marker": "x", "line_color": colours.exact, "line_width": 2}
+        return [
+            ("others", solid, self.dots(p, 5, line_color=None, fill_color=colours.faint)),
+            *found,
+            ("means", (1.0, 0.2), self.dots(p, 14, **ring)),
+            ("truth", (1.0, 0.2), self.dots(p, 10, **cross)),
+        ]
+
+    def compute(self, lanes: Frame) -> Data:
+        seen = lanes.snapshot()
+        z = seen["z"][self._some]
+        out: Data = {f"cluster {LETTERS[k]}": columns(self._shown[z == k]) for k in range(COLOURED)}
+        means = on_globe(seen["directions"] @ self.scene.target.axes.T)
+        return out | {
+            "others": columns(self._shown[z >= COLOURED]),
+            "means": columns(means),
+            "truth": columns(self._truth),
+        }
+
+    def captions(self, lanes: Frame) -> dict[str, str]:
+        """How many clusters there are, the concentration, and how well they agree with known groups."""
+        seen = lanes.snapshot()
+        text, known = f"clusters: {len(seen['sizes'])}, α = {seen['alpha'][0]:.2g}", self.scene.target.groups
+        if known is not None:
+            text += f"; known groups: {len(np.unique(known))}\nadjusted Rand {adjusted_rand(seen['z'], known):.3f}, purity {purity(seen['z'], known):.3f}"
+        return {self._label.id: text}
+
+    def words(self, lanes: Frame) -> str:
+        """How many clusters there are, and the sizes of the largest."""
+        sizes = lanes.snapshot()["sizes"]
+        return f"clusters: {len(sizes)}; points in the largest: " + ", ".join(f"{n:.0f}" for n in sizes[:MAX_NAMED])
