@@ -146,6 +146,7 @@ class DensityLanes(Lanes):
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
             throws=sum(make_sampler(lane.sampler).momentum == KEPT for lane in state.experiment.lanes),
             noted=sum(_noted(lane, target) for lane in state.experiment.lanes),
+            adapts=any(make_sampler(lane.sampler).steps_that_adapt for lane in state.experiment.lanes),
         )
 
     def facts(self) -> dict[str, str]:
