@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sgmcmc_lab.app.views.adaptation import covariance
 from sgmcmc_lab.app.views.base import CLICK, Data, Frame, LaneFrame, Playing, View
 from sgmcmc_lab.app.views.drags import OF_A_MOUSE, take_drags
-from sgmcmc_lab.app.views.marks import SIGNS, share
+from sgmcmc_lab.app.views.marks import MARKERS, SIGNS, diverged, share
 from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.steps import add_arrows, longer, rows
 from sgmcmc_lab.app.views.theme import FINE, UNEVEN, comparable, even_scales, plot
@@ -250,6 +250,13 @@ class State(View):
                 line_color=colours.surface,
                 line_width=1.5,
             )
+        self._marked = self.scene.diverges and not self.scene.live
+        self._sent = [(0, 0)] * len(self.scene.lanes)
+        for i, _ in enumerate(self.scene.lanes if self._marked else ()):
+            found: ColumnDataSource = self.feed(f"diverged {i}", "x", "y")
+            p.scatter(
+                "x", "y", source=found, size=6, marker=MARKERS[i], fill_color=colours.bad, line_color=colours.surface
+            )
         self._ellipses = False
         # A live page has no such ellipse.
         if self.scene.adapts and not self.scene.live and self.scene.target.of_coordinates:
@@ -310,11 +317,24 @@ class State(View):
                 out[f"path {i}"] = (
                     (x, np.full_like(x, -0.06 * self._span[1])) if len(self._coordinates) == 1 else (x, y)
                 )
+            if self._marked:
+                out.update(self._diverged(i, lane))
             if self._ellipses:
                 out[f"mass {i}"] = self._ellipse(lane)
         if "full" in self.feeds:
             out.update(self._arrows(lanes[0], shown=lanes.playing is None))
         return out
+
+    def _diverged(self, i: int, lane: LaneFrame) -> Data:
+        """Where divergent transitions ended, if there are more than in the frame before, or the count began again."""
+        run = lane.run
+        now = run.counted_from, int(run.counts[jit.DIVERGED])
+        if now == self._sent[i]:
+            return {}
+        self._sent[i] = now
+        x, y = self._positions(run.divergent.theta)
+        good = np.isfinite(x) & np.isfinite(y)
+        return {f"diverged {i}": (x[good], y[good])}
 
     def _ellipse(self, lane: LaneFrame) -> tuple[Array, Array]:
         """One standard deviation by M⁻¹ around the first chain; on a line its two ends, at the height of the chain."""
@@ -410,15 +430,17 @@ class State(View):
 
 
 def notes(lanes: Sequence[LaneFrame]) -> str:
-    """Facts that a picture does not show: refused proposals, noise that could not be corrected for, and trajectories
-    that turned back. A line a lane.
+    """Facts that a picture does not show: refused proposals, divergent transitions, noise that could not be corrected
+    for, and trajectories that turned back. A line a lane.
     """
     lines = []
     for sign, lane in zip(SIGNS, lanes, strict=False):
         who = f"{sign} " if len(lanes) > 1 else ""
         clipped = lane.run.share(jit.CLIPPED)
-        if getattr(lane.run.sampler, "accept", False) and lane.run.steps:
-            lines.append(f"{who}accepts {lane.run.share(jit.ACCEPTED):.0%}")
+        accepts = bool(getattr(lane.run.sampler, "accept", False)) and lane.run.steps > 0
+        said = [f"accepts {lane.run.share(jit.ACCEPTED):.0%}"] if accepts else []
+        if said := [*said, *filter(None, [diverged(lane.run)])]:
+            lines.append(f"{who}{'; '.join(said)}")
         if clipped > 0:
             # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
             support = lane.run.target.support

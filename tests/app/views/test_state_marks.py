@@ -1,12 +1,14 @@
-"""The marks on the state space: the masses that a chain has learnt."""
+"""The marks of a run: the masses that a chain has learnt, and divergent transitions."""
 
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.adaptation import covariance
+from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.adaptation import VECTORS
 from sgmcmc_lab.samplers.targets.base import Whitening
 from tests.helpers.checks_views import check, frames, records, scene_of
@@ -79,3 +81,58 @@ def test_on_a_line_the_ends_are_a_deviation_from_the_chain():
     x, y = view.compute(frames(made))["mass 0"]
     np.testing.assert_allclose(x - run.position[0, 0], np.sqrt(run.momentum[0, -1]) * np.array([-1, 1]))
     assert y[0] == y[1]
+
+
+def diverging(key, *more):
+    """The view, the frame and the draws of centred funnels, after a frame at half of the run."""
+    made = records("funnel", ["hmc", *more], keep=True, n_steps=1500, burn_in=50, seed=5)
+    view = VIEWS[key](scene_of(made))
+    for n in (50, 700, 800):
+        for record in made:
+            record.run.advance(n)
+        data = view.compute(frames(made))
+        check(view, data)
+    return view, made, data
+
+
+def test_divergent_transitions_are_marked_on_the_state_space_and_counted():
+    """HMC's are where its chain was, in the neck; SGLD's lane, which has no trajectory, has none."""
+    view, made, data = diverging("state", "sgld")
+    run = made[0].run
+    found, draws = run.divergent, run.trace().draws
+    n = len(found.steps)
+    assert 20 <= n < jit.N_MARKS
+    places = np.array([draws[c, s - 51] for s, c in zip(found.steps, found.chains, strict=True)])
+    np.testing.assert_array_equal(np.array(data["diverged 0"]).T, places)
+    assert (places[:, 0] < -2).all()
+    assert all(column.size == 0 for column in data.get("diverged 1", ()))
+    said = view.captions(frames(made))[view._label.id].split("\n")
+    assert said[0].endswith(f"%; {n:,} of 6,000 transitions diverged") and "diverged" not in "".join(said[1:])
+    # What has been sent stays on the page, until the count begins again.
+    assert "diverged 0" not in view.compute(frames(made))
+    run.restart_statistics()
+    assert view.compute(frames(made))["diverged 0"][0].size == 0
+    assert "diverged" not in view.captions(frames(made))[view._label.id]
+
+
+@pytest.mark.parametrize("more", [(), ("sgld",)])
+def test_the_rug_of_a_trace_has_the_steps_of_the_drawn_chains(more):
+    """Of one lane those of four chains, of several those of the first one; the axis begins at the first draw shown."""
+    view, made, data = diverging("trace", *more)
+    run = made[0].run
+    steps, chains, _ = run.divergent
+    shown = steps[chains < (1 if more else 4)]
+    x, y = data["rug 0"]
+    np.testing.assert_allclose(x, shown[shown >= data["x"][0][0]])
+    assert len(x) >= 5 and set(y) == {view._low}
+    sign = "● " if more else ""
+    last = view.captions(frames(made))[view._kept.id].split("\n")[-1]
+    assert last == f"{sign}{len(steps):,} of 6,000 transitions diverged"
+
+
+@pytest.mark.parametrize("key", ["state", "trace"])
+def test_a_live_page_has_no_marks_of_divergent_transitions(key):
+    scene = scene_of(records("funnel", ["nuts"]))
+    for live in (False, True):
+        feeds = VIEWS[key](replace(scene, live=live)).feeds
+        assert any(name.startswith(("diverged", "rug")) for name in feeds) is not live
