@@ -172,7 +172,7 @@ class TraceView(View):
 
 
 def _diverged(lanes: Sequence[LaneFrame]) -> list[tuple[str, str]]:
-    """What is said of each lane with divergent transitions, with its sign."""
+    """The sign of each lane with divergent transitions, and their number in words."""
     said = [(sign, diverged(lane.run)) for sign, lane in zip(SIGNS, lanes, strict=False)]
     return [(sign, text) for sign, text in said if text]
 
