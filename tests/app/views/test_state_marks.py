@@ -108,7 +108,7 @@ def test_divergent_transitions_are_marked_on_the_state_space_and_counted():
     assert all(column.size == 0 for column in data.get("diverged 1", ()))
     said = view.captions(frames(made))[view._label.id].split("\n")
     assert said[0].endswith(f"%; {n:,} of 6,000 transitions diverged") and "diverged" not in "".join(said[1:])
-    # What has been sent stays on the page, until the count begins again.
+    # The page keeps the marks that it was sent until the count begins again.
     assert "diverged 0" not in view.compute(frames(made))
     run.restart_statistics()
     assert view.compute(frames(made))["diverged 0"][0].size == 0
