@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
 from numpy.random import SFC64, Generator, SeedSequence
+from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.choices import Choice, make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.compile import jit
@@ -104,6 +106,19 @@ def _restore(draws, n, centre, factor):
                 draws[t, c, i] = centre[i] + moved
 
 
+@jit.helper
+def _place_marks(counts, seen, draws, first):
+    """Give the divergent transitions marked since there were ``seen`` their draws, from that of step ``first`` on."""
+    n_chains, dim = draws.shape[1], draws.shape[2]
+    made = int(counts[jit.DIVERGED])
+    for k in range(max(seen, made - jit.N_MARKS), made):
+        slot = k % jit.N_MARKS
+        place = int(counts[jit.N_COUNTS + slot])
+        to = jit.N_COUNTS + jit.N_MARKS + slot * dim
+        for i in range(dim):
+            counts[to + i] = draws[place // n_chains - first, place % n_chains, i]
+
+
 @jit.loop(_LOOP)
 def advance_all(
     rng, position, momentum, data, memory, potential, gradient, batch, draw, target_params, centre, factor, project, flow, shape, observe, kernel, params,
@@ -140,9 +155,12 @@ def advance_all(
     done = 0
     while done < n:
         m = min(block, n - done)
+        diverged = int(counts[jit.DIVERGED])
+        counts[jit.CLOCK] = first + done
         if scheduled:
             for t in range(m):
                 shares[t] = share_of_step(schedule, first + done + t)
+                counts[jit.CLOCK] = first + done + t
                 # The step size is the first parameter of every kernel that has one.
                 now[0] = params[0] * shares[t]
                 kernel(rng, state, model, source, now, draws[t : t + 1], 1, info)
@@ -150,6 +168,8 @@ def advance_all(
             kernel(rng, state, model, source, params, draws, m, info)
         if factor.shape[0] > 0:
             _restore(draws, m, centre, factor)
+        if counts.size > jit.N_COUNTS and counts[jit.DIVERGED] > diverged:
+            _place_marks(counts, diverged, draws, first + done)
         good = m
         if _any_outside(draws, m, lowest):
             for t in range(m):
@@ -172,6 +192,16 @@ def advance_all(
         if good < m:
             break
     return done
+
+
+class Divergent(NamedTuple):
+    """Divergent transitions: those of a trajectory with an energy error that is too large."""
+
+    steps: NDArray[np.int64]
+    """The number of the step, from 1."""
+    chains: NDArray[np.int64]
+    theta: Array
+    """Where the transitions ended, (n, dim): with an accept step of HMC also where they began."""
 
 
 @dataclass
@@ -215,7 +245,7 @@ class Run:
             self.momentum[:, :dim] = self.manifold.projected(self.coordinates, np.tile(momentum, (n, 1)))
         self.last_gradient = np.zeros((n, dim))
         self._take_formulas()
-        self.counts = np.zeros(jit.TURNED + 1)
+        self._counted_and_marked = np.zeros(jit.N_COUNTS + jit.N_MARKS * (1 + dim))
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
         self.kept = np.empty((n, n_kept, dim))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
@@ -395,7 +425,7 @@ class Run:
             self.target.potential, self.target.gradient, self.target.batch, self.sampled.draw, self.target_params,
             *(self.whitening or (np.zeros(dim), np.zeros((0, dim)))), self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
-            self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self.counts, self.statistics.sums, self.steps >= self.burn_in,
+            self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self._counted_and_marked, self.statistics.sums, self.steps >= self.burn_in,
             self.kept, self.kept_clock, self.schedule.packed(), self.steps, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
@@ -441,6 +471,22 @@ class Run:
         return float(self.counts[index]) / max(self.statistics.n_draws, 1)
 
     @property
+    def counts(self) -> Array:
+        """The running sums of :class:`~samplers.compile.jit.Info`, of the counted steps."""
+        return self._counted_and_marked[: jit.N_COUNTS]
+
+    @property
+    def divergent(self) -> "Divergent":
+        """The last divergent transitions of the counted steps, at most ``jit.N_MARKS``, oldest first."""
+        made, dim = int(self.counts[jit.DIVERGED]), self.target.dim
+        places, theta = np.split(self._counted_and_marked[jit.N_COUNTS :], [jit.N_MARKS])
+        slots = np.arange(max(0, made - jit.N_MARKS), made) % jit.N_MARKS
+        steps, chains = np.divmod(places[slots].astype(np.int64), self.spec.n_chains)
+        # Of a chunk that ended early, some steps were not made.
+        good = steps < self.steps
+        return Divergent(steps[good] + 1, chains[good], theta.reshape(-1, dim)[slots[good]])
+
+    @property
     def temperature(self) -> float | None:
         """The mean of ‖v‖²/m over all chains and counted steps, m the manifold's dimension; None without a velocity."""
         made = (self.steps - self.counted_from) * self.spec.n_chains
@@ -461,7 +507,7 @@ class Run:
     def standing(self) -> "Run":
         """The run as it is now: what is measured of it stays, wherever this one goes on to."""
         other = copy.copy(self)
-        other.statistics, other.counts = self.statistics.copy(), self.counts.copy()
+        other.statistics, other._counted_and_marked = self.statistics.copy(), self._counted_and_marked.copy()
         return other
 
     def trace(self) -> Trace:
@@ -480,6 +526,7 @@ class Run:
             clipped=int(self.counts[jit.CLIPPED]),
             turned=int(self.counts[jit.TURNED]),
             divergence=self.divergence,
+            divergent=int(self.counts[jit.DIVERGED]),
         )
 
 

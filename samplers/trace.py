@@ -67,6 +67,8 @@ class Trace:
     turned: int
     """Trajectories that turned back at an implicit step without a solution."""
     divergence: Divergence | None
+    divergent: int = 0
+    """Divergent transitions: trajectories with an energy error above 1000."""
 
     @property
     def weights(self) -> Array | None:
@@ -128,6 +130,8 @@ class Trace:
         tree.attrs["seconds"] = self.seconds
         if self.turned:
             tree.attrs["turned"] = self.turned
+        if self.divergent:
+            tree.attrs["divergent"] = self.divergent
         if self.divergence is not None:
             tree.attrs["divergence"] = self.divergence.message
         return tree

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc_lab.app.views.base import Data, LaneFrame, View
+from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
 from sgmcmc_lab.app.views.marks import lane_labels, number_axis, run_window
 from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_sampler
-from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, WANTED
+from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, WANTED, inverse_mass_of
 from sgmcmc_lab.samplers.kernels.energy_adaptation import LENGTH
 
 WINDOW = 600
@@ -35,6 +35,20 @@ def now(run: Run) -> tuple[float, float] | None:
 def scales(run: Run, coordinate: int) -> float:
     """The scale of a coordinate that the chains have learnt: the root of the mean of M⁻¹ over the chains."""
     return float(np.sqrt(run.momentum[:, coordinate - run.target.dim].mean()))
+
+
+def covariance(run: Run) -> Array | None:
+    """M⁻¹ of the first chain in the coordinates of θ, (dim, dim); None where it learns no masses."""
+    dim = run.target.dim
+    if now(run) is None or run.sampler.key == "mclmc":
+        return None
+    variances = np.asarray(inverse_mass_of(run.momentum[0], dim))
+    if not np.isfinite(variances).all():
+        return None
+    if run.whitening is None:
+        return np.diag(variances)
+    factor = run.whitening.factor
+    return np.asarray((factor * variances) @ factor.T)
 
 
 class Adaptation(View):

@@ -94,6 +94,10 @@ class Scene:
     """Of how many lanes the chains go on with a momentum, and so can be thrown."""
     noted: int = 0
     """Of how many lanes something may be noted that no picture shows: refused proposals, noise too large."""
+    adapts: bool = False
+    """Whether the chains of some lane adapt."""
+    diverges: bool = False
+    """Whether transitions of some lane may diverge, and are marked."""
     live: bool = False
     """Whether it is for a live page, which has no server to tell of clicks and drags."""
 

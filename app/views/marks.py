@@ -7,6 +7,7 @@ import numpy as np
 from bokeh.models import BasicTicker, Label, Node, NumeralTickFormatter
 
 from sgmcmc_lab.app.views.base import View
+from sgmcmc_lab.samplers.compile import jit
 
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "star")
 SIGNS = "●■▲◆▼★"
@@ -53,6 +54,12 @@ def number_axis(axis: Any) -> None:
     """Let an axis of steps, of data or of seconds have few ticks, with as many digits as the shortest run needs."""
     axis.ticker = BasicTicker(desired_num_ticks=4, num_minor_ticks=0)
     axis.formatter = NumeralTickFormatter(format="0,0.[000000]")
+
+
+def diverged(run: Any) -> str:
+    """How many transitions of a lane's statistics diverged; nothing where none did."""
+    found = round(run.counts[jit.DIVERGED]) if run.sampler.diverges else 0
+    return f"{found:,} of {run.statistics.n_draws:,} transitions diverged" if found else ""
 
 
 def no_draws(run: Any) -> str:

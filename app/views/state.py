@@ -9,9 +9,10 @@ from bokeh.models import ColumnDataSource, LinearColorMapper
 from bokeh.palettes import interp_palette
 from numpy.typing import NDArray
 
+from sgmcmc_lab.app.views.adaptation import covariance
 from sgmcmc_lab.app.views.base import CLICK, Data, Frame, LaneFrame, Playing, View
 from sgmcmc_lab.app.views.drags import OF_A_MOUSE, take_drags
-from sgmcmc_lab.app.views.marks import SIGNS, share
+from sgmcmc_lab.app.views.marks import MARKERS, SIGNS, diverged, share
 from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.steps import add_arrows, longer, rows
 from sgmcmc_lab.app.views.theme import FINE, UNEVEN, comparable, even_scales, plot
@@ -38,6 +39,8 @@ LINES = tuple(0.88 - 0.085 * k for k in range(9))
 TINY = np.finfo(float).tiny
 SLOPES = 41
 """Points a side at which the slope of U is looked at."""
+OUTLINE = 72
+"""Points of an ellipse."""
 CLOUD = 600
 """Exact draws in the background where the density has no picture."""
 
@@ -219,7 +222,7 @@ class State(View):
 
     def _add_paths(self, p: Any) -> None:
         colours = self.scene.colours
-        self._label = self.caption_above(p, self.scene.noted + 1)
+        self._label = self.caption_above(p, self.scene.noted + 1 + self.scene.adapts)
         for i, _ in enumerate(self.scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             if self.scene.target.dim == 1:
@@ -247,6 +250,20 @@ class State(View):
                 line_color=colours.surface,
                 line_width=1.5,
             )
+        self._marked = self.scene.diverges and not self.scene.live
+        self._sent = [(0, 0)] * len(self.scene.lanes)
+        for i, _ in enumerate(self.scene.lanes if self._marked else ()):
+            found: ColumnDataSource = self.feed(f"diverged {i}", "x", "y")
+            p.scatter(
+                "x", "y", source=found, size=6, marker=MARKERS[i], fill_color=colours.bad, line_color=colours.surface
+            )
+        self._ellipses = False
+        # A live page has no such ellipse.
+        if self.scene.adapts and not self.scene.live and self.scene.target.of_coordinates:
+            self._ellipses = not any(scale.log for scale in self._scales)
+        for i, _ in enumerate(self.scene.lanes if self._ellipses else ()):
+            mass: ColumnDataSource = self.feed(f"mass {i}", "x", "y")
+            p.line("x", "y", source=mass, line_color=colours.lanes[i], line_width=2, line_dash="dashed")
         self._scale = 1.0
         here = self.feed("here", "x", "y")
         p.scatter("x", "y", source=here, size=15, fill_color=None, line_color=colours.text, line_width=2)
@@ -300,9 +317,48 @@ class State(View):
                 out[f"path {i}"] = (
                     (x, np.full_like(x, -0.06 * self._span[1])) if len(self._coordinates) == 1 else (x, y)
                 )
+            if self._marked:
+                out.update(self._diverged(i, lane))
+            if self._ellipses:
+                out[f"mass {i}"] = self._ellipse(lane)
         if "full" in self.feeds:
             out.update(self._arrows(lanes[0], shown=lanes.playing is None))
         return out
+
+    def _diverged(self, i: int, lane: LaneFrame) -> Data:
+        """Where divergent transitions ended, if there are more than in the frame before, or the count began again."""
+        run = lane.run
+        now = run.counted_from, int(run.counts[jit.DIVERGED])
+        if now == self._sent[i]:
+            return {}
+        self._sent[i] = now
+        x, y = self._positions(run.divergent.theta)
+        good = np.isfinite(x) & np.isfinite(y)
+        return {f"diverged {i}": (x[good], y[good])}
+
+    def _ellipse(self, lane: LaneFrame) -> tuple[Array, Array]:
+        """One standard deviation by M⁻¹ around the first chain; on a line its two ends, at the height of the chain."""
+        found = None if lane.run.divergence is not None else covariance(lane.run)
+        if found is None:
+            return np.zeros(0), np.zeros(0)
+        shown = list(self._coordinates)
+        root = np.linalg.cholesky(found[np.ix_(shown, shown)])
+        here = [float(x[0]) for x in self._positions(lane.run.position[:1])]
+        if len(shown) == 1:
+            return here[0] + root[0, 0] * np.array([-1.0, 1.0]), np.full(2, here[1])
+        turns = np.linspace(0, 2 * np.pi, OUTLINE + 1)
+        x, y = np.array(here)[:, None] + root @ np.array([np.cos(turns), np.sin(turns)])
+        return x, y
+
+    def _masses(self, lanes: Frame) -> str:
+        """The standard deviations of the ellipses along the figure's axes."""
+        said = []
+        for sign, lane in zip(SIGNS, lanes, strict=False):
+            found = covariance(lane.run)
+            if found is not None:
+                each = " × ".join(f"{np.sqrt(found[k, k]):.3g}" for k in self._coordinates)
+                said.append(f"{sign} {each}" if len(lanes) > 1 else each)
+        return f"dashed: one standard deviation by M⁻¹, {', '.join(said)}" if said else ""
 
     def _step(self, playing: Playing | None) -> Data:
         """The parts of a step that is taken apart, and where the chain is before it."""
@@ -325,6 +381,8 @@ class State(View):
             said.append(f"arrows {self._scale:g} times as long")
         if lanes.playing is None and "full" in self.feeds and self._flat:
             said.append("−∇U is 0 here: its arrow has no length")
+        if self._ellipses:
+            said.append(self._masses(lanes))
         return {self._label.id: "\n".join(filter(None, said))}
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
@@ -372,15 +430,17 @@ class State(View):
 
 
 def notes(lanes: Sequence[LaneFrame]) -> str:
-    """Facts that a picture does not show: refused proposals, noise that could not be corrected for, and trajectories
-    that turned back. A line a lane.
+    """Facts that a picture does not show: refused proposals, divergent transitions, noise that could not be corrected
+    for, and trajectories that turned back. A line a lane.
     """
     lines = []
     for sign, lane in zip(SIGNS, lanes, strict=False):
         who = f"{sign} " if len(lanes) > 1 else ""
         clipped = lane.run.share(jit.CLIPPED)
-        if getattr(lane.run.sampler, "accept", False) and lane.run.steps:
-            lines.append(f"{who}accepts {lane.run.share(jit.ACCEPTED):.0%}")
+        accepts = bool(getattr(lane.run.sampler, "accept", False)) and lane.run.steps > 0
+        said = [f"accepts {lane.run.share(jit.ACCEPTED):.0%}"] if accepts else []
+        if said := [*said, *filter(None, [diverged(lane.run)])]:
+            lines.append(f"{who}{'; '.join(said)}")
         if clipped > 0:
             # On a manifold V is what recipes call B̂, and of a minibatch's V only some directions may be too large.
             support = lane.run.target.support

@@ -9,7 +9,7 @@ from bokeh.models import BoxAnnotation
 
 from sgmcmc_lab.app.views.auto_range import Reach
 from sgmcmc_lab.app.views.base import COLUMNS, Data, LaneFrame, View
-from sgmcmc_lab.app.views.marks import lane_labels, number_axis, run_window
+from sgmcmc_lab.app.views.marks import SIGNS, diverged, lane_labels, number_axis, run_window
 from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import convergence
@@ -86,8 +86,14 @@ class TraceView(View):
         self.moving_range("x", p.x_range)
         self._shown: list[deque[float]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
         self._ends: list[Array] = [np.zeros((0, 2)) for _ in scene.lanes]
-        self._labels = lane_labels(self, p, more=1)
-        self._kept = self.caption_above(p, len(scene.lanes) + 1, len(scene.lanes))
+        # A live page has no such marks.
+        marked = scene.diverges and not scene.live
+        for i, _ in enumerate(scene.lanes if marked else ()):
+            rug = self.feed(f"rug {i}", "x", "y")
+            p.scatter("x", "y", source=rug, marker="dash", angle=np.pi / 2, size=20, line_color=colours.bad)
+        self._low = low
+        self._labels = lane_labels(self, p, more=1 + marked)
+        self._kept = self.caption_above(p, len(scene.lanes) + 1 + marked, len(scene.lanes))
         return p
 
     def live_data(self) -> dict[str, Any]:
@@ -119,10 +125,21 @@ class TraceView(View):
                 out["y"] = (np.array([low - room, high + room]),)
             elif self._reach.follow(self._ends):
                 out["y"] = (self._reach.ends,)
+        if "y" in out:
+            self._low = float(out["y"][0][0])
         for i, lane in enumerate(lanes):
             marks = np.array([x for x in lane.marks if first and x >= min(first)][-SHOWN_MARKS:], dtype=float)
             out[f"marks {i}"] = (marks,)
+            if f"rug {i}" in self.feeds:
+                out[f"rug {i}"] = self._rug(lane, len(lanes), min(first, default=0.0))
         return out
+
+    def _rug(self, lane: LaneFrame, lanes: int, start: float) -> tuple[Array, Array]:
+        """The steps of the drawn chains whose transitions diverged, at the lower end of the axis."""
+        found = lane.run.divergent
+        x = lane.x * found.steps[found.chains < (SHOWN_CHAINS if lanes == 1 else 1)] / max(lane.run.steps, 1)
+        x = x[x >= start]
+        return x, np.full_like(x, self._low)
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
         out, kept = {}, []
@@ -136,6 +153,10 @@ class TraceView(View):
         out[self._kept.id] = (
             "" if not any(draws for _, draws in kept) else f"ESS bulk / tail, of {_sizes(kept)} kept draws"
         )
+        if any(f"rug {i}" in self.feeds for i in range(len(lanes))):
+            several = len(lanes) > 1
+            said = [f"{sign} {text}" if several else text for sign, text in _diverged(lanes)]
+            out[self._kept.id] = "\n".join(filter(None, [out[self._kept.id], ", ".join(said)]))
         return out
 
     def _summary(self, history: Array, weighted: bool) -> str:
@@ -148,6 +169,12 @@ class TraceView(View):
             return f"{rhat}  the step size falls: no ESS"
         tail = f"{found.ess_tail:,.0f}" if np.isfinite(found.ess_tail) else "unknown"
         return f"{rhat}  ESS {found.ess_bulk:,.0f} / {tail}"
+
+
+def _diverged(lanes: Sequence[LaneFrame]) -> list[tuple[str, str]]:
+    """The sign of each lane with divergent transitions, and their number in words."""
+    said = [(sign, diverged(lane.run)) for sign, lane in zip(SIGNS, lanes, strict=False)]
+    return [(sign, text) for sign, text in said if text]
 
 
 def _sizes(kept: Sequence[tuple[int, int]]) -> str:

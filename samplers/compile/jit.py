@@ -133,12 +133,16 @@ class Info(NamedTuple):
     """The gradient that the last step used, with its noise, (chains, dim)."""
     counts: Any
     """Running sums over chains and steps: [accepted proposals, clipped injected variances, ‖v‖², ξ, gradients,
-    turned trajectories]; ‖v‖² and ξ of samplers with a velocity, gradients, or data, of those whose steps differ in
-    them, and the trajectories that turned back at an implicit step without a solution. With a third array here the
-    generic recipe took 50 ns a step longer."""
+    turned trajectories, divergent transitions]; ‖v‖² and ξ of samplers with a velocity, gradients, or data, of those
+    whose steps differ in them, the trajectories that turned back at an implicit step without a solution, and those
+    whose energy error is too large. Then the number of the next step, at the beginning of a call. Behind these, where
+    a run looks at them, the places of the last divergent transitions: :data:`N_MARKS` times step · chains + chain, and
+    as many θ after them. With a third array here the generic recipe took 50 ns a step longer."""
 
 
-ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS, TURNED = range(6)
+ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS, TURNED, DIVERGED, CLOCK, N_COUNTS = range(9)
+N_MARKS = 512
+"""So many divergent transitions keep their place."""
 
 state_type = types.NamedTuple([matrix, matrix, integers, matrix], State)
 model_type = types.NamedTuple(

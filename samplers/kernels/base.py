@@ -74,6 +74,8 @@ class Sampler(param.Parameterized):
     momentum: ClassVar[str] = NO_MOMENTUM
     """Whether the first of what a chain has beside θ are a momentum, one for each coordinate, and what a step does with
     the one that is there: :data:`KEPT`, it goes on with it, or :data:`AFRESH`, it begins with another."""
+    diverges: ClassVar[bool] = False
+    """Whether its kernel marks divergent transitions: trajectories with an energy error that is too large."""
     stationary_start: ClassVar[bool] = True
     """Whether chains are stationary from their first step on where θ is an exact draw: not where a chain has rungs of
     other distributions beside θ, which start at θ."""

@@ -8,7 +8,7 @@ from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 from sgmcmc_lab.samplers.kernels.gmc import GMC, tangent_kick
-from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, hamiltonian, leapfrog
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, hamiltonian, leapfrog, mark_divergent
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.manifolds import Sphere
 from sgmcmc_lab.samplers.parameters import Real
@@ -76,6 +76,7 @@ def advance(rng, state, model, source, params, out, n, info):
         for c in range(n_chains):
             info.counts[jit.TURNED] += turned[c]
             accept(rng, c, x, before, energy[c] - proposed[c], proposed[c], info.counts, sure)
+            mark_divergent(info.counts, t, c, n_chains, energy[c], proposed[c])
             for i in range(dim):
                 out[t, c, i] = x[c, i]
     keep_alive((first, solved, turned))

@@ -6,7 +6,7 @@ from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, half_kick, hamiltonian, leapfrog
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, half_kick, hamiltonian, leapfrog, mark_divergent
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.requirements import FULL
@@ -44,6 +44,7 @@ def advance(rng, state, model, source, params, out, n, info):
         hamiltonian(potential, target_params, x, v, proposed)
         for c in range(n_chains):
             accept(rng, c, x, before, energy[c] - proposed[c], proposed[c], info.counts, sure)
+            mark_divergent(info.counts, t, c, n_chains, energy[c], proposed[c])
             for i in range(dim):
                 out[t, c, i] = x[c, i]
 
@@ -77,6 +78,7 @@ class GMC(Sampler):
     gradient_age = None
     moving = True
     momentum = AFRESH
+    diverges = True
     advance = advance
 
     step_size = Real(

@@ -19,7 +19,7 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     probability,
 )
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, half_kick, hamiltonian, leapfrog
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, half_kick, hamiltonian, leapfrog, mark_divergent
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
@@ -65,6 +65,7 @@ def advance(rng, state, model, source, params, out, n, info):
         hamiltonian(potential, target_params, theta, r, proposed)
         for c in range(n_chains):
             accept(rng, c, theta, before, energy[c] - proposed[c], proposed[c], info.counts, sure)
+            mark_divergent(info.counts, t, c, n_chains, energy[c], proposed[c])
             if adapting > 0:
                 learn(r[c, dim:], theta[c], probability(energy[c] - proposed[c]), _WANTED, adapting)
             for i in range(dim):
@@ -106,6 +107,7 @@ class HMC(Sampler):
     gradient_age = None
     moving = True
     momentum = AFRESH
+    diverges = True
     advance = advance
 
     step_size = Real(

@@ -3,10 +3,30 @@
 A sampler says how a leapfrog step begins, up to the new position, and how it ends, with the gradient there.
 """
 
-from math import sqrt
+from math import inf, sqrt
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, batch_gradients
+
+TOO_FAR = 1000.0
+"""A transition diverges where its trajectory's energy error is above this, as in Stan: the leapfrog cannot be trusted
+there. Nor can it where the energy is −∞ or NaN."""
+
+
+@jit.inlined
+def mark(counts, t, c, n_chains):
+    """Count a divergent transition, of chain c in step t of this call, and note its place where there is room."""
+    k = int(counts[jit.DIVERGED]) % jit.N_MARKS
+    counts[jit.DIVERGED] += 1
+    if counts.size > jit.N_COUNTS:
+        counts[jit.N_COUNTS + k] = (counts[jit.CLOCK] + t) * n_chains + c
+
+
+@jit.inlined
+def mark_divergent(counts, t, c, n_chains, energy, proposed):
+    """Mark a transition between these energies H if it diverges; a NaN compares false."""
+    if not -inf < proposed - energy < TOO_FAR:
+        mark(counts, t, c, n_chains)
 
 
 @jit.inlined

@@ -21,13 +21,11 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     probability,
 )
 from sgmcmc_lab.samplers.kernels.base import Sampler
+from sgmcmc_lab.samplers.kernels.leapfrog import TOO_FAR, mark
 from sgmcmc_lab.samplers.parameters import Count, Real
 from sgmcmc_lab.samplers.requirements import FULL
 from sgmcmc_lab.samplers.targets.base import Target
 
-_DIVERGED = 1000.0
-"""An energy so far above that of the start has no weight, and the trajectory cannot be trusted. Nor can it where the
-energy is −∞."""
 _WANTED = WANTED["nuts"]
 
 
@@ -145,7 +143,8 @@ def advance(rng, state, model, source, params, out, n, info):
                         total += probability(-above)
                         points += 1
                     # A NaN energy compares false, and so ends the trajectory.
-                    if not -inf < above < _DIVERGED:
+                    if not -inf < above < TOO_FAR:
+                        mark(info.counts, t, c, n_chains)
                         sound = False
                         break
                     leaves[k], leaf_r[k] = x[0], r[0]
@@ -198,6 +197,7 @@ class NUTS(Sampler):
     accepts = frozenset({FULL})
     gradient_age = 0
     moving = True
+    diverges = True
     advance = advance
 
     step_size = Real(
@@ -267,7 +267,7 @@ class NUTS(Sampler):
                 leaves.append(leapfrog(leaves[-1] if leaves else end, side))
                 above = energy(*leaves[-1]) - start
                 statistics.append(np.exp(min(-above, 0.0)) if not np.isnan(above) else 0.0)
-                if not -inf < above < _DIVERGED:
+                if not -inf < above < TOO_FAR:
                     return None
                 logs.append(-above)
                 if rng.random() < np.exp(-above - np.logaddexp.reduce(logs)):

@@ -8,7 +8,7 @@ from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed, keep_alive
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, leapfrog
+from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, leapfrog, mark_divergent
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.targets.base import POSITIVE
@@ -89,6 +89,7 @@ def advance(rng, state, model, source, params, out, n, info):
         for c in range(n_chains):
             info.counts[jit.TURNED] += turned[c]
             accept(rng, c, theta, before, energy[c] - proposed[c], proposed[c], info.counts, sure)
+            mark_divergent(info.counts, t, c, n_chains, energy[c], proposed[c])
             for i in range(dim):
                 out[t, c, i] = theta[c, i]
     keep_alive((half, end, solved, turned))
@@ -136,6 +137,7 @@ class RMHMC(Sampler):
     gradient_age = None
     moving = True
     momentum = AFRESH
+    diverges = True
     advance = advance
 
     step_size = Real(

@@ -156,7 +156,7 @@ def constants() -> dict[str, int]:
     """The sizes of the running statistics' arrays."""
     names = ("N_BINS", "N_JOINT", "N_LAGS", "LAG_RATIO", "N_LEVELS", "WATCHED", "HISTORY", "TAIL")
     return {name: getattr(running_statistics, name) for name in names} | {
-        "COUNTS": jit.TURNED + 1,
+        "COUNTS": jit.N_COUNTS,
         "MOST_LAGS": autocorrelation.MOST_LAGS,
         "WORK": convergence.WORK,
     }

@@ -53,7 +53,9 @@ def records(target, samplers, n_chains=4, target_params=None, gradients=None, ke
 def scene_of(made, coordinate=0, dark=False, axis="steps"):
     titles = tuple(record.run.sampler.title for record in made)
     throws = sum(record.run.sampler.momentum == KEPT for record in made)
-    return Scene(made[0].run.target, titles, coordinate, axis, dark, throws=throws)
+    adapts = any(record.run.sampler.steps_that_adapt for record in made)
+    diverges = any(record.run.sampler.diverges for record in made)
+    return Scene(made[0].run.target, titles, coordinate, axis, dark, throws=throws, adapts=adapts, diverges=diverges)
 
 
 def frames(made, axis="steps"):

@@ -146,6 +146,8 @@ class DensityLanes(Lanes):
             parts=tuple(SAMPLERS[state.experiment.lanes[0].sampler.key].parts),
             throws=sum(make_sampler(lane.sampler).momentum == KEPT for lane in state.experiment.lanes),
             noted=sum(_noted(lane, target) for lane in state.experiment.lanes),
+            diverges=any(SAMPLERS[lane.sampler.key].diverges for lane in state.experiment.lanes),
+            adapts=any(make_sampler(lane.sampler).steps_that_adapt for lane in state.experiment.lanes),
         )
 
     def facts(self) -> dict[str, str]:
@@ -247,6 +249,7 @@ def _noted(lane: Lane, target: Target) -> bool:
     # Only noise that is subtracted can be too large for that; on the simplex the â of a minibatch may be below 0.
     return (
         bool(getattr(SAMPLERS[lane.sampler.key], "accept", False))
+        or SAMPLERS[lane.sampler.key].diverges
         or max(noise.correction, noise.sample_size) > 0
         or noise.estimated
         or (target.support == SIMPLEX and noise.batch_size > 0)

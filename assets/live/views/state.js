@@ -2,6 +2,7 @@
 
 import { TINY, forward, share } from "../marks.js"
 import { numbersOf } from "../engine.js"
+import { grouped } from "../format.js"
 import { latest } from "../lane.js"
 import { CLIPPED } from "../run.js"
 
@@ -10,7 +11,7 @@ const LONGEST = 0.2
 const NOTHING = 0.002
 const SIGNS = "●■▲◆▼★"
 const TOO_MUCH = { manifold: "Vε² > 2Cε", simplex: "it was below 0" }
-const TURNED = 5
+const [TURNED, DIVERGED] = [5, 6]
 
 /** A curve of evenly spaced points at x, linear between them. @param {any} data @param {number} x */
 const interpolated = (data, x) => {
@@ -57,7 +58,10 @@ export const notes = (lanes) =>
     const sign = lanes.length > 1 ? `${SIGNS[i]} ` : ""
     const { support } = run.target
     const out = []
-    if (run.sampler.accept && run.steps) out.push(`${sign}accepts ${Math.round(100 * run.acceptance)}%`)
+    const said = run.sampler.accept && run.steps ? [`accepts ${Math.round(100 * run.acceptance)}%`] : []
+    const diverged = run.engine.view(run.arrays.counts)[DIVERGED]
+    if (diverged > 0) said.push(`${grouped(diverged)} of ${grouped(run.nDraws)} transitions diverged`)
+    if (said.length) out.push(`${sign}${said.join("; ")}`)
     if (run.share(CLIPPED) > 0) {
       // @ts-ignore
       out.push(`${sign}${support === "simplex" ? "â" : "injected noise"} set to 0 in ${share(run.share(CLIPPED))} of steps: ${TOO_MUCH[support] ?? "B̂ is too large"}`)

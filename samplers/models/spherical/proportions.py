@@ -82,7 +82,7 @@ def _run(rng, y, target, params, shape, out, kernel, energy, slope, batch, draw,
     state = jit.State(y, np.empty_like(y), np.empty(0, dtype=np.int64), none)
     model = jit.CompiledTarget(energy, slope, batch, draw, target, project, flow, shape)
     source = jit.Source(0.0, 0.0, 0, 0, False, False, estimate, np.empty(0))
-    kernel(rng, state, model, source, params, out, len(out), jit.Info(np.empty_like(y), np.zeros(jit.TURNED + 1)))
+    kernel(rng, state, model, source, params, out, len(out), jit.Info(np.empty_like(y), np.zeros(jit.N_COUNTS)))
 
 
 POINTERS = (gmc.advance, potential, gradient, no_data, no_draw, simplex.project, simplex.flow, exact)

@@ -1,0 +1,89 @@
+"""Divergent transitions: where they are marked, and that nothing else is."""
+
+import numpy as np
+import pytest
+
+from sgmcmc_lab.samplers import Run, RunSpec
+from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels import hmc
+from tests.helpers.edited import edited, faulty
+
+CHAINS, STEPS, BURN_IN = 4, 2000, 150
+NECK = -2.0
+"""θ₁ below it is the neck: a quarter of the centred funnel, where the width e^{θ₁/2} is below 0.4."""
+
+
+def funnel(sampler, centring=1.0, steps=STEPS, chunk=STEPS, kernel=None, **more):
+    """The run, and its draws (chains, n, 2)."""
+    settings = {"target_params": {"centring": centring}, "n_chains": CHAINS, "n_steps": steps, "seed": 3}
+    run = Run(RunSpec.of("funnel", sampler, burn_in=BURN_IN, **settings, **more), keep_draws=True)
+    if kernel is not None:
+        run.sampler = faulty(run.sampler, kernel)
+    while run.steps < BURN_IN + steps:
+        run.advance(min(chunk, BURN_IN + steps - run.steps))
+    return run, run.kept
+
+
+def check(run, draws):
+    """At least twenty; each has the draw of its step and chain, which was a rejection, in the neck of the funnel."""
+    found = run.divergent
+    assert len(found.steps) == run.counts[jit.DIVERGED] == run.trace().divergent >= 20
+    assert (found.steps > BURN_IN + 1).all() and len(set(zip(found.steps, found.chains, strict=True))) >= 20
+    at = found.steps - BURN_IN - 1
+    np.testing.assert_array_equal(found.theta, draws[found.chains, at])
+    np.testing.assert_array_equal(draws[found.chains, at], draws[found.chains, at - 1])
+    assert (found.theta[:, 0] < NECK).all()
+
+
+def test_divergent_transitions_of_hmc_are_rejections_in_the_neck():
+    """Most draws are outside of the neck, and most proposals are accepted."""
+    run, draws = funnel("hmc")
+    check(run, draws)
+    assert (draws[..., 0] < NECK).mean() < 0.5 and run.trace().acceptance > 0.8
+
+
+@pytest.mark.parametrize("sampler", ["hmc", "nuts"])
+def test_the_funnel_that_is_not_centred_has_none(sampler):
+    run, _ = funnel(sampler, centring=0.0)
+    assert run.counts[jit.DIVERGED] == 0 and len(run.divergent.theta) == 0
+
+
+def test_divergent_transitions_of_nuts_end_at_their_draws():
+    run, draws = funnel("nuts")
+    found = run.divergent
+    assert len(found.steps) == run.counts[jit.DIVERGED] >= 10
+    np.testing.assert_array_equal(found.theta, draws[found.chains, found.steps - BURN_IN - 1])
+    assert np.median(found.theta[:, 0]) < NECK < np.median(draws[..., 0])
+
+
+def test_marks_are_the_same_in_chunks_and_with_a_schedule_each_has_its_step():
+    whole, in_chunks = funnel("hmc")[0].divergent, funnel("hmc", chunk=7)[0].divergent
+    for one, other in zip(whole, in_chunks, strict=True):
+        np.testing.assert_array_equal(one, other)
+    check(*funnel("hmc", schedule={"key": "polynomial", "params": {"exponent": 0.34, "offset": 1e4}}))
+
+
+def test_the_last_marks_stay_and_a_copy_keeps_its_own():
+    run, draws = funnel("hmc", sampler_params={"step_size": 0.4}, steps=8000)
+    assert run.counts[jit.DIVERGED] > jit.N_MARKS == len(run.divergent.steps)
+    assert (np.diff(run.divergent.steps) >= 0).all()
+    np.testing.assert_array_equal(run.divergent.theta, draws[run.divergent.chains, run.divergent.steps - BURN_IN - 1])
+    standing, before = run.standing(), run.divergent
+    run.restart_statistics()
+    assert len(run.divergent.steps) == 0
+    np.testing.assert_array_equal(standing.divergent.theta, before.theta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("n_chains, energy[c], proposed[c])", "n_chains, proposed[c], energy[c])"),
+        ("mark_divergent(info.counts, t, c,", "mark_divergent(info.counts, t, n_chains - 1 - c,"),
+        ("mark_divergent(info.counts, t, c,", "mark_divergent(info.counts, max(t - 5, 0), c,"),
+    ],
+)
+def test_the_check_finds_another_sign_another_chain_and_another_step(right, wrong, tmp_path):
+    kernel = edited(hmc, right, wrong, tmp_path).advance
+    with pytest.raises(AssertionError):
+        check(*funnel("hmc", kernel=kernel))
