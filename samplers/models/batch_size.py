@@ -96,7 +96,7 @@ class Adaptation:
     round_cost: float = np.inf
     """The cost of a round, in the same unit."""
     adapting: int = 0
-    """With the last rule: the steps of the chain after which m stays."""
+    """With the last rule: the step of the chain from which on m stays."""
     changes: int = 0
     """How often a round changed the choice."""
     _draws: list[float] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Adaptation:
         """The draw of the chain's last step, as one number; ``step`` is how many it has made."""
         if self.chosen and self.rule == ONCE:
             return
-        if self.chosen and self.rule == BURN_IN and step > self.adapting:
+        if self.chosen and self.rule == BURN_IN and step >= self.adapting:
             self._visited = 0
             return
         if self.warm_up > 0:
