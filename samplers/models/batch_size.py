@@ -73,7 +73,7 @@ def choose_batch_size(sizes: ArrayLike, costs: ArrayLike) -> int:
 
 @dataclass
 class Adaptation:
-    """The trial of one size after another, each for the same cost, and the choice, which is then kept.
+    """The trial of one size after another, each for the same cost, and the choice; it is kept, or made again in rounds.
 
     All have the same cost, not the same number of draws: a size whose τ cannot be told has made fewer independent draws
     of what it remembers than the others at that cost, and is not chosen where the τ of another is known.
