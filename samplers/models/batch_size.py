@@ -158,7 +158,8 @@ class Adaptation:
         tau = max(b * (float(np.mean(self._draws)) - mean) ** 2 * n / squares, 0.0) if squares > 0 else 0.0
         self._draws.clear()
         self._rounds[i] += 1
-        share = 1 / self._rounds[i] if self.rule == FADING and np.isfinite(self.taus[i]) else 1.0
+        shares = {ALWAYS: 1.0, BURN_IN: 1.0, FADING: 1 / self._rounds[i]}
+        share = shares[self.rule] if np.isfinite(self.taus[i]) else 1.0
         self.taus[i] = share * tau + ((1 - share) * self.taus[i] if share < 1 else 0.0)
         number = sum(self._rounds)
         self._last[i] = number
