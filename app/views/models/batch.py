@@ -21,7 +21,7 @@ class Batch(View):
     hint = "f(m) = (m w_z + w_θ) τ, the price of a draw"
     help = (
         "With a batch size of 0 the sampler tries several sizes, each for the same time, and keeps the cheapest. "
-        "A point is the cost of an independent draw with m data points in a step: the time of a step times the autocorrelation time τ. The circle is the size that is kept."
+        "A point is the cost of an independent draw with m data points in a step: the time of a step times the autocorrelation time τ. The circle is the size that is kept, or where the choice goes on, the one that is chosen now."
     )
     requires = BATCH_SIZES
     every = 3
@@ -80,7 +80,9 @@ class Batch(View):
         slow = f"; {unknown} mixed too slowly to tell (△)" if unknown else ""
         chosen = int(seen["chosen"][0])
         if chosen:
-            return {self._label.id: f"chosen: m = {chosen}{gain(seen)}\n{tried} tried{slow}"}
+            changes = int(seen["changes"][0])
+            again = f"; changed {changes:,} ×" if changes else ""
+            return {self._label.id: f"chosen: m = {chosen}{gain(seen)}\n{tried} tried{slow}{again}"}
         size, n_sizes, left = map(int, seen["trial"])
         return {
             self._label.id: f"trying m = {size:,}; {tried} of {n_sizes} sizes tried{slow}\n{left:,} steps until one is chosen"

@@ -5,11 +5,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.models.base import Snapshot
-from sgmcmc_lab.samplers.models.batch_size import Adaptation
+from sgmcmc_lab.samplers.models.batch_size import ONCE, RULES, Adaptation
 from sgmcmc_lab.samplers.models.sparse import textbook
 from sgmcmc_lab.samplers.models.sparse.method import SparseMethod, State
 from sgmcmc_lab.samplers.models.sparse.model import Sparse
-from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.parameters import Count, Option, Real
 
 PAPERS_SIZES = (251, 63, 16, 4, 1)
 
@@ -27,7 +27,9 @@ class MinibatchGibbs(SparseMethod):
     methods are compared at equal cost at equal steps.
     Invariant distribution: that of w and all latent variables given the data, exactly, for every fixed m. With m = 0
     the first steps try one size after another and keep that with the smallest f(m) = (m w_z + w_θ) τ_int(m), of w₁.
-    Only w_θ/w_z is needed; it is a parameter, so that the clock decides no draw.
+    Only w_θ/w_z is needed; it is a parameter, so that the clock decides no draw. A ``rule`` other than once chooses m
+    again after every round of the run. With ``always`` the invariant distribution is another, for m depends on the
+    last states; with ``fading`` the averages have the right limit, and with ``burn-in`` all later draws are exact.
     """
 
     key = "sparse_minibatch"
@@ -62,6 +64,26 @@ class MinibatchGibbs(SparseMethod):
         doc="The trial of one batch size costs as much as this many sweeps with all. A size with fewer than 50 effective draws in its trial is not judged; if no size is judged, all are used.",
     )
 
+    rule = Option(
+        default=ONCE,
+        objects=list(RULES),
+        label="Choice of m",
+        doc="Once: after the trials, then m stays. Always: m is chosen again after every round, by the last round of each size, which biases the draws. Fading: so, but each round counts less than the one before, and the bias vanishes. Burn-in: as always, until the adapting steps end.",
+    )
+    round = Count(
+        20,
+        bounds=(1, 100_000),
+        log=True,
+        label="Length of a round",
+        doc="A round costs as much as this many sweeps with all. The bias of a choice that never ends is larger with shorter rounds.",
+    )
+    adapting = Count(
+        2000,
+        bounds=(0, 1_000_000),
+        label="Adapting steps",
+        doc="With the choice burn-in, m stays after this many steps, or after the trials if they take longer.",
+    )
+
     def start(self, model: Sparse, rng: Generator) -> State:
         """As of every method."""
         state = super().start(model, rng)
@@ -71,11 +93,13 @@ class MinibatchGibbs(SparseMethod):
 
     def adaptation(self, model: Sparse, state: State) -> Adaptation:
         """The trials of this run; they begin anew where their parameters were changed."""
-        cost = self.trial * (model.n_data + self.cost_ratio)
+        sweep = model.n_data + self.cost_ratio
+        cost = self.trial * sweep
         known = state.extra.get("adaptation")
-        if known is None or (known.cost, known.overall) != (cost, self.cost_ratio):
-            known = Adaptation(sizes_of(model.n_data), 1.0, self.cost_ratio, cost, self.trial // 10)
+        if known is None or (known.cost, known.overall, known.rule) != (cost, self.cost_ratio, self.rule):
+            known = Adaptation(sizes_of(model.n_data), 1.0, self.cost_ratio, cost, self.trial // 10, rule=self.rule)
             state.extra["adaptation"] = known
+        known.round_cost, known.adapting = self.round * sweep, self.adapting
         return known
 
     def sweeps_in_step(self, model: Sparse, size: int) -> int:
