@@ -389,7 +389,8 @@ def test_a_question_is_skipped_with_the_keyboard(opened, text):
     page.wait_for_function(MOVES)
     assert page.locator(".verdict").first.inner_text() == ""
     shows(page, "It is so")
-    assert stored(page) == {"marks/1": ["skipped", 0]}
+    # The first mark may be met by now.
+    assert stored(page)["marks/1"][0] == "skipped" and len(stored(page)) == 1
 
 
 @pytest.mark.parametrize("fault", ["length", "exact"])

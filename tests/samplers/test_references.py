@@ -399,8 +399,9 @@ SIZES = {
 """Whole numbers that say how much there is in every step, or at the start."""
 PERIODS = {"period"}
 """Whole numbers that say after how many steps something recurs."""
-TRIALS = {"trial", "adapt_steps"}
-"""After so many something happens once: tests/samplers/test_costs.py or kernels/test_adaptation.py runs through it."""
+TRIALS = {"trial", "adapt_steps", "round", "adapting"}
+"""After so many a kernel or a method begins to do something else. Tests of their own run through each:
+tests/samplers/test_costs.py, kernels/test_adaptation.py and models/test_choice_during_the_run.py."""
 
 
 def test_every_whole_number_is_a_size_or_a_period():

@@ -69,7 +69,7 @@ class ClusterModel(Model):
 
     @abstractmethod
     def described(self, known: Array) -> dict[str, Array]:
-        """What a snapshot says of clusters of which that is known, (K, …)."""
+        """The entries of a snapshot for clusters with these statistics, (K, …)."""
 
     @property
     def n_data(self) -> int:

@@ -15,7 +15,7 @@ from sgmcmc_lab.samplers.targets.base import Array
 KAPPA, LOG_C, LOG_C0, FIRST = range(4)
 """The prior is a matrix of one row: κ, log C(κ), log C(κ₀), and from FIRST on κ₀m."""
 MORE = 3
-"""What :func:`predict` writes behind R: ‖R‖², log C(κ) C(‖R‖), κ."""
+"""The numbers that :func:`predict` writes behind R: ‖R‖², log C(κ) C(‖R‖), κ."""
 LARGE_ORDER = 40
 """From this order on the expansion for large orders has an error below 3e-10."""
 SMALL = 1e-6
