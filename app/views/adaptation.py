@@ -59,7 +59,7 @@ class Adaptation(View):
 
     key = "adaptation"
     title = "Adaptation"
-    hint = "thick: ε; thin: acceptance, or energy error of MCLMC; dotted: wanted"
+    hint = "thick: ε; thin: acceptance or energy error; dotted: wanted"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:

@@ -363,6 +363,7 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
         batch_sizes=np.array([400, 100, 25, 6]),
         objective=np.array([900.0, 300.0, 500.0, np.inf]),
         chosen=np.array([100]),
+        changes=np.array([1200]),
     )
     run = type("Run", (), {"method": Gibbs()})()
     frame.append(lane_of(run))
@@ -373,7 +374,7 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     # From decade to decade.
     np.testing.assert_allclose(data["y"][0], [100, 1000])
     (text,) = view.captions(frame).values()
-    assert "m = 100; using all costs 3 ×" in text
+    assert "m = 100; using all costs 3 ×" in text and "; changed 1,200 ×" in text
     assert "4 tried; 1 mixed too slowly" in text
     assert np.ravel(data["slow"])[0] == 6, "at the upper end"
     assert 900 < np.ravel(data["slow"])[1] < data["y"][0][1]

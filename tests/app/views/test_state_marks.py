@@ -56,7 +56,7 @@ def test_masses_of_other_coordinates_are_carried_over_to_theta():
     known[0, -2:] = variances
     run = SimpleNamespace(
         target=SimpleNamespace(dim=2),
-        sampler=SimpleNamespace(steps_that_adapt=9),
+        sampler=SimpleNamespace(key="hmc", steps_that_adapt=9),
         momentum=known,
         whitening=Whitening(np.zeros(2), factor),
     )
