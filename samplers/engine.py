@@ -170,6 +170,8 @@ def advance_all(
             _restore(draws, m, centre, factor)
         if counts.size > jit.N_COUNTS and counts[jit.DIVERGED] > diverged:
             _place_marks(counts, diverged, draws, first + done)
+        # It is the kernel's alone: nothing that is counted depends on the chunks.
+        counts[jit.CLOCK] = 0.0
         good = m
         if _any_outside(draws, m, lowest):
             for t in range(m):
