@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame, View
-from sgmcmc_lab.app.views.models.marks import group_colour
+from sgmcmc_lab.app.views.base import Array, Data, Frame, View
+from sgmcmc_lab.app.views.models.marks import agreement, group_colour, largest_clusters
 from sgmcmc_lab.app.views.theme import plot
-from sgmcmc_lab.samplers.models.agreement import adjusted_rand, purity
 
 MAX_POINTS = 2000
 """In the picture; of more, some at random."""
@@ -69,15 +68,11 @@ class ClusterPoints(View):
     def captions(self, lanes: Frame) -> dict[str, str]:
         """The concentration, and how well the clusters agree with known groups."""
         seen = lanes.snapshot()
-        text, known = f"α = {seen['alpha'][0]:.2g}", self.scene.target.groups
-        if known is not None:
-            text += f"; known groups: {len(np.unique(known))}\nadjusted Rand {adjusted_rand(seen['z'], known):.3f}, purity {purity(seen['z'], known):.3f}"
-        return {self._label.id: text}
+        return {self._label.id: f"α = {seen['alpha'][0]:.2g}" + agreement(seen["z"], self.scene.target.groups)}
 
     def words(self, lanes: Frame) -> str:
         """How many clusters there are, and the sizes of the largest."""
-        sizes = lanes.snapshot()["sizes"]
-        return f"clusters: {len(sizes)}; points in the largest: " + ", ".join(f"{n:.0f}" for n in sizes[:MAX_NAMED])
+        return largest_clusters(lanes.snapshot()["sizes"])
 
 
 def ellipses(means: Array, covariances: Array) -> tuple[Array, ...]:

@@ -2,13 +2,17 @@
 methods.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 from bokeh.models import CustomJSTransform, Label, LinearColorMapper
 from bokeh.palettes import Category20_20
 
-from sgmcmc_lab.app.views.base import View
+from sgmcmc_lab.app.views.base import MAX_NAMED, Array, View
+from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.models.agreement import Labels, adjusted_rand, purity
 
 # The strong ones first, then their pale twins.
 PALETTE = (*Category20_20[0::2], *Category20_20[1::2])
@@ -37,6 +41,53 @@ def method_labels(view: View, figure: Any) -> list[Label]:
     for label, colour in zip(labels, scene.colours.lanes, strict=False):
         label.text_color = colour
     return labels
+
+
+class ModelGlobe(ABC):
+    """A globe's part that is the same of all models: points of the data are spots in its shade. All pages of the model
+    have it, and nobody moves anything on it.
+    """
+
+    tall = True
+    spot_concentration: ClassVar[float]
+    """Of the spot that a point makes in the globe's shade."""
+
+    @classmethod
+    def fits(cls, experiment: Experiment) -> bool:
+        return True
+
+    def folds(self) -> bool:
+        return False
+
+    def take_touches(self, figure: Any, point: str = "", **args: Any) -> None:
+        """Unknowns of a model are put nowhere by hand."""
+
+    @abstractmethod
+    def spots(self) -> Array:
+        """The points, (n, 3), of length 1."""
+
+    def log_density(self, points: Array) -> Array:
+        """The spots, which run into each other, relative to the darkest place."""
+        near = np.exp(self.spot_concentration * (points @ self.spots().T - 1)).sum(axis=-1)
+        return np.log(near / near.max() + 1e-12)
+
+
+def on_globe(points: Array) -> Array:
+    """Points (n, 3), scaled to length 1."""
+    return points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
+
+
+def agreement(found: Labels, known: Labels | None) -> str:
+    """The end of a caption: how well clusters agree with known groups, on a line of its own; empty without groups."""
+    if known is None:
+        return ""
+    rand, pure = adjusted_rand(found, known), purity(found, known)
+    return f"; known groups: {len(np.unique(known))}\nadjusted Rand {rand:.3f}, purity {pure:.3f}"
+
+
+def largest_clusters(sizes: Array) -> str:
+    """How many clusters there are, and the sizes of the first ones."""
+    return f"clusters: {len(sizes)}; points in the largest: " + ", ".join(f"{n:.0f}" for n in sizes[:MAX_NAMED])
 
 
 def shortened(text: str, length: int) -> str:

@@ -4,12 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame
+from sgmcmc_lab.app.views.base import Array, Data, Frame
 from sgmcmc_lab.app.views.globe import BEHIND, FRONT, Globe, Layer, columns
-from sgmcmc_lab.app.views.models.marks import PALETTE
-from sgmcmc_lab.app.views.models.spherical_globe import on_globe
-from sgmcmc_lab.samplers import Experiment
-from sgmcmc_lab.samplers.models.agreement import adjusted_rand, purity
+from sgmcmc_lab.app.views.models.marks import PALETTE, ModelGlobe, agreement, largest_clusters, on_globe
 
 MAX_POINTS = 2000
 """In the picture; of more, some at random."""
@@ -17,11 +14,9 @@ COLOURED = 10
 """The largest clusters, each in a colour of its own; the points of the others are grey."""
 LETTERS = "abcdefghij"
 """Of their feeds: the number of a method would end a name."""
-WIDTH = 60.0
-"""The concentration of the spot that a point makes in the globe's shade."""
 
 
-class SpherePoints(Globe):
+class SpherePoints(ModelGlobe, Globe):
     """Each point in the colour of its cluster in the last step; rings are the clusters' mean directions, and crosses
     those of the known groups. In more than three dimensions: the three main directions, scaled to length 1.
     """
@@ -30,12 +25,8 @@ class SpherePoints(Globe):
     title = "Clusters on the globe"
     hint = "colour: cluster; ring: its mean; cross: a known group's"
     requires = "sphere_clusters"
-    tall = True
     above = 2
-
-    @classmethod
-    def fits(cls, experiment: Experiment) -> bool:
-        return True
+    spot_concentration = 60.0
 
     @property
     def axis_names(self) -> tuple[str, str, str]:  # type: ignore[override]
@@ -43,16 +34,9 @@ class SpherePoints(Globe):
         model = self.scene.target
         return tuple(model.data.names) if model.dim == 3 else ("first", "second", "third")
 
-    def folds(self) -> bool:
-        return False
-
-    def take_touches(self, figure: Any, point: str = "", **args: Any) -> None:
-        """Clusters are put nowhere by hand."""
-
-    def log_density(self, points: Array) -> Array:
-        """The points as spots that run into each other, relative to the darkest place."""
-        near = np.exp(WIDTH * (points @ self._shown.T - 1)).sum(axis=-1)
-        return np.log(near / near.max() + 1e-12)
+    def spots(self) -> Array:
+        """The points of the picture."""
+        return self._shown
 
     def build(self) -> Any:
         model = self.scene.target
@@ -95,12 +79,9 @@ class SpherePoints(Globe):
     def captions(self, lanes: Frame) -> dict[str, str]:
         """How many clusters there are, the concentration, and how well they agree with known groups."""
         seen = lanes.snapshot()
-        text, known = f"clusters: {len(seen['sizes'])}, α = {seen['alpha'][0]:.2g}", self.scene.target.groups
-        if known is not None:
-            text += f"; known groups: {len(np.unique(known))}\nadjusted Rand {adjusted_rand(seen['z'], known):.3f}, purity {purity(seen['z'], known):.3f}"
-        return {self._label.id: text}
+        text = f"clusters: {len(seen['sizes'])}, α = {seen['alpha'][0]:.2g}"
+        return {self._label.id: text + agreement(seen["z"], self.scene.target.groups)}
 
     def words(self, lanes: Frame) -> str:
         """How many clusters there are, and the sizes of the largest."""
-        sizes = lanes.snapshot()["sizes"]
-        return f"clusters: {len(sizes)}; points in the largest: " + ", ".join(f"{n:.0f}" for n in sizes[:MAX_NAMED])
+        return largest_clusters(lanes.snapshot()["sizes"])

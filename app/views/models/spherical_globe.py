@@ -8,14 +8,10 @@ from bokeh.models import ColumnDataSource
 
 from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame
 from sgmcmc_lab.app.views.globe import BEHIND, FRONT, Globe, Layer, columns
-from sgmcmc_lab.app.views.models.marks import group_colour
-from sgmcmc_lab.samplers import Experiment
-
-WIDTH = 40.0
-"""The concentration of the spot that a document makes in the globe's shade."""
+from sgmcmc_lab.app.views.models.marks import ModelGlobe, group_colour, on_globe
 
 
-class SphericalGlobe(Globe):
+class SphericalGlobe(ModelGlobe, Globe):
     """The components of each document and topic in the globe's three directions, scaled to length 1: a dot and an
     arrow.
     """
@@ -24,12 +20,8 @@ class SphericalGlobe(Globe):
     title = "Topics among the documents"
     hint = "arrows: topics; dots: documents"
     requires = "spherical"
-    tall = True
     above = 1
-
-    @classmethod
-    def fits(cls, experiment: Experiment) -> bool:
-        return True
+    spot_concentration = 40.0
 
     @property
     def axis_names(self) -> tuple[str, str, str]:  # type: ignore[override]
@@ -38,16 +30,9 @@ class SphericalGlobe(Globe):
             ("first", "second", "third") if self.scene.target.directions == "contrasts" else ("mean", "first", "second")
         )
 
-    def folds(self) -> bool:
-        return False
-
-    def take_touches(self, figure: Any, point: str = "", **args: Any) -> None:
-        """Topics are put nowhere by hand."""
-
-    def log_density(self, points: Array) -> Array:
-        """The documents as spots that run into each other, relative to the darkest place."""
-        near = np.exp(WIDTH * (points @ on_globe(self.scene.target.shown).T - 1)).sum(axis=-1)
-        return np.log(near / near.max() + 1e-12)
+    def spots(self) -> Array:
+        """The documents."""
+        return on_globe(self.scene.target.shown)
 
     def layers(self, p: Any, i: int) -> list[Layer]:
         """Pictures of a model show one method: the documents once, and its topics."""
@@ -81,7 +66,7 @@ class SphericalGlobe(Globe):
 
     def compute(self, lanes: Frame) -> Data:
         return {
-            "documents": columns(on_globe(self.scene.target.shown)),
+            "documents": columns(self.spots()),
             "topics": columns(on_globe(lanes.snapshot()["arrows"])),
         }
 
@@ -97,8 +82,3 @@ class SphericalGlobe(Globe):
         names, arrows = self.axis_names, lanes.snapshot()["arrows"][:MAX_NAMED]
         each = (", ".join(f"{name} {x:.2f}" for name, x in zip(names, row, strict=True)) for row in arrows)
         return "; ".join(f"topic {k + 1}: {text}" for k, text in enumerate(each))
-
-
-def on_globe(points: Array) -> Array:
-    """Points (n, 3), scaled to length 1."""
-    return points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
