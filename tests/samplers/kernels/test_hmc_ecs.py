@@ -138,7 +138,7 @@ def test_the_gradient_decides_what_is_accepted_and_not_the_law(tmp_path):
 
 
 def bias(m, n_chains, module=hmc_ecs):
-    """Of Var θ₁, in relation to the target's, and its standard error; of 100 data."""
+    """Of Var θ₁ with N = 100, in relation to the target's, and its standard error."""
     spec = spec_of(100, n_chains, batch_size=m)
     run = start_with(spec, faulty(spec.make_sampler(), module.advance))
     exact_start(run)
