@@ -47,7 +47,11 @@ def test_every_default_and_every_bound_is_what_links_rely_on():
     found = parameters()
     recorded = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     if new := found.keys() - recorded.keys():
-        FILE.write_text(json.dumps({**found, **recorded}, ensure_ascii=False) + "\n", encoding="utf-8")
+        # A line a part, so that two new parts do not meet in one.
+        lines = [
+            f"  {json.dumps({key: value}, ensure_ascii=False)[1:-1]}" for key, value in {**found, **recorded}.items()
+        ]
+        FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         pytest.fail(f"nothing was recorded of {', '.join(sorted(new))}; it is now")
     # The package that has the Reuters articles is not built for every Python.
     recorded["models topics"]["corpus"][0] = FIRST

@@ -120,15 +120,15 @@ class MinibatchGibbs(ClusterMethod):
         bounds=(0, 100_000),
         tex="m",
         label="Points in a step",
-        doc="The number of points whose clusters are drawn before μ and Σ; 0 tries several sizes and keeps the best.",
+        doc="The number of points whose clusters are drawn before the parameters of all clusters; 0 tries several sizes and keeps the best.",
     )
     cost_ratio = Real(
         8.0,
         bounds=(1e-2, 1e6),
         log=True,
         tex=r"w_\theta/w_z",
-        label="Cost of μ and Σ",
-        doc="The number of points whose clusters can be drawn in the time of one draw of all μ and Σ.",
+        label="Cost of the parameters",
+        doc="The number of points whose clusters can be drawn in the time of one draw of the parameters of all clusters.",
     )
     trial = Count(
         400,
