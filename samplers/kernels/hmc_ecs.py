@@ -71,12 +71,8 @@ def advance(rng, state, model, source, params, out, n, info):
     mode, slope = params[_MODE : _MODE + dim].copy().reshape(1, dim), params[_MODE + dim :]
     before, chosen, fresh = np.empty_like(theta), np.empty(m, dtype=np.int64), np.empty(block, dtype=np.int64)
     each, at_mode, apart = np.empty((m, dim + 1)), np.empty((m, dim + 1)), np.empty(m)
-    new, new_at_mode, new_apart, tried = (
-        np.empty((block, dim + 1)),
-        np.empty((block, dim + 1)),
-        np.empty(block),
-        apart.copy(),
-    )
+    new, new_at_mode = np.empty((block, dim + 1)), np.empty((block, dim + 1))
+    new_apart, tried = np.empty(block), np.empty(m)
     for t in range(n):
         for c in range(n_chains):
             for k in range(m):
