@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
-from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
+from sgmcmc_lab.samplers.parameters import Count, Real, SpecError, Value
 from sgmcmc_lab.samplers.requirements import BATCH, ENERGIES, FULL, MODE
 from sgmcmc_lab.samplers.targets.base import Target
 
@@ -18,6 +18,9 @@ from sgmcmc_lab.samplers.targets.base import Target
 _LEAPFROG, _SIZE, _BLOCK, _ITEMS, _MODE = 1, 2, 3, 4, 5
 _FEW = 100
 """A subsample of so many is allowed however few data there are."""
+
+_FIRST_SHARE = 20
+"""Of many data the subsample begins with one in so many."""
 
 
 @jit.helper
@@ -212,6 +215,12 @@ class HMCECS(Sampler):
 
     def _block(self) -> int:
         return max(1, round(self.share * self.batch_size))
+
+    @classmethod
+    def first_entries(cls, target: Target) -> dict[str, Value]:
+        """A share of the data: where chains begin, far from θ̂, σ̂² of a small subsample is so large that none moves."""
+        m, default = len(target.data()) // _FIRST_SHARE, cls.param.batch_size.default
+        return {"batch_size": m} if m > default else {}
 
     def check(self, target: Target) -> None:
         n_data = len(target.data())

@@ -7,6 +7,7 @@ import pytest
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.engine import Run
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS, hmc_ecs
 from sgmcmc_lab.samplers.parameters import SpecError
@@ -29,6 +30,21 @@ def test_a_subsample_larger_than_the_data_is_refused():
     RunSpec.of("logistic_regression", "hmc_ecs", target_params=few, sampler_params={"batch_size": 200})
     with pytest.raises(SpecError, match=r"batch_size = 201: allowed is at most N = 200, the number of data"):
         RunSpec.of("logistic_regression", "hmc_ecs", target_params=few, sampler_params={"batch_size": 201})
+
+
+@pytest.mark.slow
+def test_chains_leave_a_far_start_with_the_first_subsample():
+    """From 15 standard deviations away with N = 2,000. The planted fault is a fifth of m = 100: no proposal
+    of 400 is accepted, in place of .96."""
+    shares = []
+    for params in ({}, {"batch_size": 20}):
+        few = {"target_params": {"items": 2000}, "n_chains": 4, "seed": 3}
+        run = Run(RunSpec.of("logistic_large", "hmc_ecs", sampler_params=params, **few))
+        run.advance(100)
+        shares.append(run.share(jit.ACCEPTED))
+    assert shares[0] > 0.9 and shares[1] < 0.1, shares
+    first = RunSpec.of("logistic_large", "hmc_ecs", target_params={"items": 2000}).make_sampler()
+    assert first.batch_size == 100 and SAMPLERS["hmc_ecs"]().batch_size == 50
 
 
 # --- the law, by enumeration ----------------------------------------------------------------------------------------
