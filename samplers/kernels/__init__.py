@@ -21,6 +21,7 @@ from sgmcmc_lab.samplers.kernels.gmc import GMC
 from sgmcmc_lab.samplers.kernels.gsgnht import GSGNHT
 from sgmcmc_lab.samplers.kernels.gsgnht_euler import GSGNHTEuler
 from sgmcmc_lab.samplers.kernels.hmc import HMC
+from sgmcmc_lab.samplers.kernels.hmc_ecs import HMCECS
 from sgmcmc_lab.samplers.kernels.mala import MALA
 from sgmcmc_lab.samplers.kernels.mclmc import MCLMC
 from sgmcmc_lab.samplers.kernels.mirrored_langevin import MirroredLangevin
@@ -95,5 +96,6 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     EllipticalSlice,
     Austerity,
     TunaMH,
+    HMCECS,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -152,7 +152,7 @@ def reference_steps(run, n):
 ROUNDING = 1e-14
 """How far the end of a step's parts may be from the compiled step's, in relation to the largest number on the way: the
 textbook adds up a minibatch and what it subtracts in another order, and turns along geodesics by other functions."""
-IN_ANOTHER_ORDER = {"adaptive_metropolis", "mclmc", "mirrored_langevin", "psgld", "recipe", "svgd"}
+IN_ANOTHER_ORDER = {"adaptive_metropolis", "hmc_ecs", "mclmc", "mirrored_langevin", "psgld", "recipe", "svgd"}
 """Samplers on ℝᵈ whose kernels add up the terms of their drift before they move by it, or write a formula otherwise."""
 
 
@@ -209,6 +209,14 @@ def variants(s, t, g):
         # Short enough for a minibatch.
         params = {"step_size": 0.01}
         yield {**params, "control": True}, {}
+    if s == "hmc_ecs":
+        # Few enough for plain Python, and a step that is accepted with them.
+        params = {
+            "batch_size": 8,
+            "share": 0.4,
+            "n_leapfrog": 3,
+            "step_size": min(0.1, first.moving / 4 if first else 0.1),
+        }
     if s == "nuts":
         params = {"step_size": min(0.1, first.moving) if first else 0.1, "max_depth": 4}
     yield params, {}

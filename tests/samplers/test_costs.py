@@ -88,7 +88,7 @@ STEP = {
     "adaptive_metropolis": Cost(0, energies=1),
     "demcz": Cost(0, energies=1),
 }
-COUNTED = {"nuts", "zigzag", "bps", "slice", "elliptical_slice", "austerity", "tunamh"}
+COUNTED = {"nuts", "zigzag", "bps", "slice", "elliptical_slice", "austerity", "tunamh", "hmc_ecs"}
 """Samplers whose steps differ in length: what is reported is compared with the calls alone."""
 
 PER_GRADIENT = {
@@ -127,7 +127,7 @@ TIME = {
         ),
         EPS,
     ),
-    **dict.fromkeys(("hmc", "gmc", "chmc", "rmhmc", "obabo", "amagold"), LEAPFROG * EPS),
+    **dict.fromkeys(("hmc", "gmc", "chmc", "rmhmc", "obabo", "amagold", "hmc_ecs"), LEAPFROG * EPS),
     "cyclical_sgld": EPS / 2,  # the mean of (ε/2)(1 + cos πk/M) but for its last half step
     **dict.fromkeys(("barker", "sg_barker"), EPS**2 / 2),  # noise N(0, s²) is that of √(2ε)
     **dict.fromkeys(("exact", "rwm", "nuts", "svgd", "zigzag", "bps"), 0.0),
@@ -298,6 +298,11 @@ def test_what_is_reported_is_what_is_computed(s, g):
         # Each data point at both ends of a proposal, or all energies there.
         assert seen == single / 2 + energies / 2 * N > 0
         assert reported == pytest.approx(seen / N, abs=1)
+    elif s == "hmc_ecs":
+        # 50 data before and after each leapfrog step, and 5 new ones; those at the mode count with them.
+        made, block = 3 * steps * 50, 3 * steps * 5
+        assert seen == (LEAPFROG + 1) * made + block == single - made - block
+        assert whole == energies == 0 and reported == pytest.approx(seen / N, abs=1)
     elif g.startswith("minibatch"):
         assert seen == batches + whole * N
         # A full gradient counts for the evaluations that touch the same number of points; an anchor is part of its

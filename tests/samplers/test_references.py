@@ -221,7 +221,7 @@ def test_fault_a_reference_that_borrows(name):
 
 MANY = 4000
 """Chains. A mean square of 4,000 normals is within .12 of 1 but for once in a hundred million."""
-NORMAL, SIGNS, DIRECTION, ARCHIVE, NOTHING = "normal", "signs", "direction", "archive", "nothing"
+NORMAL, SIGNS, DIRECTION, ARCHIVE, NOTHING, INDICES = "normal", "signs", "direction", "archive", "nothing", "indices"
 FRICTION = 1.7
 
 
@@ -260,6 +260,7 @@ FIRST: dict = {
     "adaptive_metropolis": [lambda run, g: np.zeros(1 + g.shape[1] + g.shape[1] ** 2)],
     "demcz": [lambda run, g: np.array([0.0, 10.0, 10.0]), ARCHIVE],
     "recipe": [NOTHING, lambda run, g: np.full(1, FRICTION)],
+    "hmc_ecs": [NOTHING, INDICES],
 }  # fmt: skip
 """The auxiliary variables of a chain before its first step, part by part, as functions of the run and the gradient
 ∇U(θ₀) (chains, dim). A sampler that declares neither ``auxiliary`` nor ``start`` needs none: it keeps nothing beside θ,
@@ -347,6 +348,10 @@ def test_the_first_state(s):
             first = run.momentum[:, at : at + 10 * dim] - run.spec.first_position()[0]
             assert stats.kstest(first.ravel(), "norm").pvalue > 1e-4
             assert not run.momentum[:, at + 10 * dim :].any()
+            at = run.momentum.shape[1]
+        elif part is INDICES:
+            found = np.bincount(run.momentum[:, at:].astype(int).ravel(), minlength=len(run.data))
+            assert (run.momentum[:, at:] % 1 == 0).all() and stats.chisquare(found).pvalue > 1e-4
             at = run.momentum.shape[1]
         elif part is NOTHING:
             assert not run.momentum[:, at : at + dim].any()
