@@ -62,9 +62,8 @@ class Catalogue:
         minutes = sum(lesson.minutes for lesson in known.values())
         self._intro.object = f"Each step is a text, an experiment that runs beside it, and claims that are checked as it runs. The course takes about {hours(minutes)} in all."
         self._ways.object = ways(known) if self._teacher() else ""
+        # Empty parts stay visible: Panel's HTML view fails where one is shown again before it is drawn.
         self._broken.object = broken(problems)
-        for part in (self._ways, self._broken):
-            part.visible = bool(part.object)
         self._menu.lessons = [item(lesson, known) for lesson in known.values()]
 
     def _chosen(self, number: int) -> None:

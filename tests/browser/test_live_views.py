@@ -1,6 +1,7 @@
 """Every view of a live page shows what Python's view shows of the same runs."""
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -62,7 +63,7 @@ class Python:
 
     def __init__(self, experiment, keys):
         state = AppState(experiment=experiment, coordinate=first_coordinate(experiment))
-        scene = scene_of(state, None)
+        scene = replace(scene_of(state, None), live=True)
         self.views = {key: VIEWS[key](scene) for key in keys}
         self.records = [LaneRecord(Run(spec)) for spec in experiment.runs()]
         self.sources = {
