@@ -486,6 +486,7 @@ def test_the_links_table_of_the_page_is_read():
     assert link.read_query(AppState(), f"{query},gone") != []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["", "https://example.org/lab"])
 def test_a_package_index_gets_absolute_addresses(source, tmp_path):
     """Fails where a picture or a file of the description is looked for beside the package index's page."""

@@ -613,6 +613,7 @@ def test_every_kind_of_figure(tmp_path, settings):
         assert (np.abs(pixels - wanted).max(axis=-1) < 0.08).sum() > 40, each.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -711,6 +712,7 @@ def alive(psutil, pid):
         return False
 
 
+@pytest.mark.slow
 def test_workers_of_another_version_are_refused(step, monkeypatch):
     """Fails where a cluster with other code gives numbers: they would not be those of this machine."""
     distributed = pytest.importorskip("distributed")

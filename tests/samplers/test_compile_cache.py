@@ -196,6 +196,7 @@ def test_what_is_whole_and_does_not_load_is_compiled_again(content, lab, caplog)
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES])
 @pytest.mark.parametrize("call", ["write_bytes", "replace", "mkdir"])
 def test_what_cannot_be_written_is_compiled_in_each_process(call, number, lab, monkeypatch, caplog):
@@ -301,6 +302,7 @@ GONE = {
 """An owner, the name that it lacks, and what is in its place."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
 def test_where_numba_lacks_a_name_each_process_compiles(gone, lab, monkeypatch, caplog):
     lab.start()

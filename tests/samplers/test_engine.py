@@ -426,6 +426,7 @@ DRAGGED = {
 """The target, the sampler and its first parameters; the changes; and how many are recorded."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", DRAGGED)
 def test_of_several_changes_at_one_step_the_last_is_recorded_and_gives_the_same_draws(what):
     """A slider that is dragged on a paused page leaves one change; one that gives chains other variables stays."""
@@ -786,6 +787,7 @@ def knobs():
             yield from ((s, t, g, "gradient", name) for name, _ in declared(cls))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("s", "t", "g", "owner", "name"), list(knobs()))
 def test_every_parameter_has_an_effect(s, t, g, owner, name):
     """Fails where a knob turns nothing: from the same start and seed, another value must give other draws."""

@@ -228,6 +228,7 @@ def farthest(run):
     return max(run.trace().draws[..., 0].max(), played.theta[:, 0].max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("s", "base"), [pair for pair in ADJUSTED_ON if pair[1] != "fisher"])
 @pytest.mark.parametrize("beyond", [np.nan, np.inf, -np.inf])
 def test_no_chain_goes_where_the_energy_is_not_finite(s, base, beyond):

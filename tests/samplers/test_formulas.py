@@ -46,6 +46,7 @@ def test_a_typed_plane_draws_the_second_coordinate_given_the_cell_of_the_first()
     assert draw_error(target, draw) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", list(METHODS))
 def test_steps_are_their_formula(key):
     check_step(key)
@@ -74,6 +75,7 @@ RULES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "s", "t", "g", "key"), RULES)
 def test_an_update_rule_stands_once(rule, s, t, g, key, monkeypatch):
     """A fault planted in the rule shows in the sampler and in the method for topics, and each is right without it."""

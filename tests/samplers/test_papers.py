@@ -123,6 +123,7 @@ def test_table_of_ks_distances(t, n):
         assert not near(found["scir"][1], TABLE[t, "sgrld"][n], CHAINS)
 
 
+@pytest.mark.slow
 def test_score_of_exact_draws():
     """Fails where exact draws do not score .8687/√1000 = .027, that is, where target, sampler and score disagree;
     and where :mod:`samplers.diagnostics.ks` is not the same score. Planted fault: a sample of another α."""
@@ -154,6 +155,7 @@ def median_of_fifth(s, params, chains=100):
     return float(np.median(run.trace().values()[..., 4]))
 
 
+@pytest.mark.slow
 def test_median_of_an_empty_category():
     """Fails where SGRLD reaches the small shares of categories without data, or SCIR does not (n = 10): medians of ω₅
     of 6.5e-7 exact, 8e-7 SCIR and 2e-4 SGRLD, each within a factor of 3, at h = .1 and SGRLD's 5e-3.

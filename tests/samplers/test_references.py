@@ -181,6 +181,7 @@ def test_a_reference_borrows_nothing(name):
     assert not taken, f"{name} takes {sorted(taken)} from what it is to check"
 
 
+@pytest.mark.slow
 def test_nothing_is_allowed_that_nothing_takes():
     used = {each for one in REFERENCES.values() for each in borrowed(*one)}
     assert set(ALLOWED) <= used, set(ALLOWED) - used

@@ -154,6 +154,7 @@ def test_the_search_beats_every_preset_on_the_double_well():
     assert made.score.per_gradient > 3 * search.score(start, target).per_gradient
 
 
+@pytest.mark.slow
 def test_the_law_of_the_found_recipe():
     """Its D depends on θ: without Γ the variance would be another. Planted fault: Γ left out."""
     found = {"2,2": "3.4169*exp(-0.98274/(1 + 1.2*theta^2))"}, {"1,2": "-0.41709*exp(1.4353/(1 + 1.2*theta^2))"}
@@ -172,6 +173,7 @@ def test_the_law_of_the_found_recipe():
     assert variance(gamma_dropped=True) != pytest.approx(exact, rel=0.03)
 
 
+@pytest.mark.slow
 def test_a_search_never_gets_worse_and_ends_when_it_is_told():
     target = TARGETS["double_well"]()
     steps = list(search.climb(preset("sgld", 1, WELL), target, most=25))

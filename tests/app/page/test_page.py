@@ -92,6 +92,7 @@ def shared_all(view, memo):
     return view
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 @pytest.mark.parametrize("key", ["state", "marginal", "ks", "trace", "energy"])
 def test_pages_share_the_figure_of_a_view_and_nothing_that_moves(key, fault, monkeypatch):

@@ -19,6 +19,7 @@ def test_every_target_with_numbered_data_on_a_line_has_a_fit():
     assert [key for key in TARGETS if TARGETS[key]().fit() is not None] == sorted(found, key=list(TARGETS).index)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", WITH_A_FIT)
 def test_the_band_of_exact_draws_is_the_exact_band(target, monkeypatch):
     """Fails where the band of a lane with the right law does not hold nine tenths of the exact curves.

@@ -70,6 +70,7 @@ def share_inside(monkeypatch, scale=1.0):
     return ((y > low) & (y < high)).mean()
 
 
+@pytest.mark.slow
 def test_a_band_of_the_posterior_holds_nine_tenths_of_new_data(monkeypatch):
     """In 12 groups of 3 or 4 rows, 400 data sets: each end is a quantile of 1,200 numbers or more, and x of the rows in
     a group differ by a tenth of its slope, which makes the band a little wide. Off by .03 is 8 standard errors."""

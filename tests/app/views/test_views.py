@@ -640,6 +640,7 @@ def test_chains_that_move_each_other_have_no_ensemble():
     assert "SVGD not shown: its chains move each other" in view.captions(frames(made))[view._caption.id]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "sampler"), [("gamma", "cir"), ("lognormal", "geometric_ou"), ("dense_dirichlet", "cir")]
 )

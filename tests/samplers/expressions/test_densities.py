@@ -76,12 +76,14 @@ def test_densities_are_scipys(key):
     assert value_error(key) <= 1
 
 
+@pytest.mark.slow
 def test_fault_a_density_without_its_normaliser(monkeypatch):
     wrong = densities.Density(("y", "mean", "sd"), lambda y, mu, sigma: -0.5 * ((y - mu) / sigma) ** 2)
     monkeypatch.setitem(DENSITIES, "normal_lpdf", wrong)
     assert value_error("normal_lpdf") > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", DENSITIES)
 def test_slopes_of_densities_are_differences(key):
     typed, at = parse(TYPED[key][0], NAMES, "row"), places()

@@ -126,6 +126,7 @@ def test_the_means_of_sparse_shares_are_right_at_every_step(gradient):
     assert failures([mean_verdict(f"ω{j}", x[..., j], exact[j], 1e-4, 4) for j in range(4)])
 
 
+@pytest.mark.slow
 def test_a_share_never_leaves_what_has_a_logarithm():
     """With α = 0.005 shares fall to 1e-300, are kept there, and come back."""
     spec = posterior((100,) + (0,) * 9, 0.005, 0.05)

@@ -6,6 +6,7 @@ import pytest
 from sgmcmc_lab.samplers.kernels import noisy_gradient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "pivot"), [([3.0, 4.0], -9.0), ([3.0, 4.0], -25.0), ([3.0, 4.0], -40.0), ([0.0, 0.0], -1.0)]
 )

@@ -223,6 +223,7 @@ def test_faults_are_seen(s, g, kernel):
 # --- paths ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("s", "g"), [("zigzag", "full"), ("bps", "full"), ("zigzag", "minibatch_cv")])
 def test_the_time_between_draws_changes_no_law(s, g):
     """Fails where draws after a time of .05, or of 2, are of another distribution: ten times the time, ten times fewer

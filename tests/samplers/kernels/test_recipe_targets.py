@@ -44,6 +44,7 @@ def moves(t, sampler, params, gradient):
     return engine.run(spec).draws - spec.first_position()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t", COMPILED)
 def test_a_recipe_is_the_hand_written_sampler(t):
     """Fails where SGLD or SGHMC, typed, is not the compiled kernel on the same random numbers, to 1e-9 of its moves,

@@ -229,6 +229,7 @@ def from_its_start(shape, params, advance=None):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "step_size", "n_leapfrog"), [(0.5, 0.8, 4), (2.5, 0.8, 4), (2.5, 1.4, 10), (20.0, 2.0, 2)]
 )

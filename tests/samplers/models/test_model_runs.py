@@ -37,6 +37,7 @@ def experiments(draw):
     return Experiment.from_dict({"target": target, "lanes": lanes, "seed": seed, "n_chains": n_chains})
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(experiments())
 def test_json_and_back(experiment):
@@ -142,6 +143,7 @@ def test_a_link_is_mended_and_says_so():
         assert any(part in message for message in messages), (part, messages)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.text(max_size=200))
 def test_no_link_crashes(text):
@@ -258,6 +260,7 @@ def test_a_change_goes_on_from_where_the_run_is():
     assert np.abs(run.chains[0].state.weights[large] / before[large] - 1).max() < 0.2
 
 
+@pytest.mark.slow
 def test_of_several_changes_at_one_step_the_last_is_recorded():
     """A slider that is dragged on a paused page leaves one change, also for a chain that is a step behind."""
     (live,) = start(on_bars("lda_scir", n_chains=2), on_bars("lda_scir").make_model())

@@ -328,6 +328,7 @@ def test_fault_autocorrelation_with_a_half_lost_or_the_wrong_sign_of_d12():
         assert np.abs(predicted_autocorrelation(L, BOX, pi, x, TIMES) - exact).max() > 10 * tolerance
 
 
+@pytest.mark.slow
 def test_the_autocorrelation_is_that_of_the_matrix():
     grid = Grid((-2.5, -4.0), (2.5, 4.0), (24, 22))
     L = generator(grid, phase, 0.0, 0.0, 0.5, 1.0)

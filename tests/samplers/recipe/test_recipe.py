@@ -585,6 +585,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "dim", "potential", "entry"), HOSTILE)
 def test_a_hostile_recipe_is_worked_out_or_refused_in_time(kind, dim, potential, entry):
     """Each operation makes less than a million calls: 100 ms of an idle core, of the 200 that an edit may take. An
@@ -636,6 +637,7 @@ def test_latex_of_gamma():
 # ---------------------------------------------------------------- presets
 
 
+@pytest.mark.slow
 def test_the_ten_presets():
     assert len(PRESETS) == 10
     for key, cls in PRESETS.items():

@@ -193,6 +193,7 @@ def test_the_measured_decay_is_the_predicted_one_within_5_percent(name):
     assert error * critical(FALSE_ALARM, len(WELL)) < TOLERANCE
 
 
+@pytest.mark.slow
 def test_a_prediction_with_another_friction_is_refused():
     other = preset("sghmc", 1, "theta^4 - 2*theta^2", friction=2.5)
     ratio, error = decay("sghmc", diffusion=other.diffusion)
@@ -202,6 +203,7 @@ def test_a_prediction_with_another_friction_is_refused():
 # The optimal curl
 
 
+@pytest.mark.slow
 def test_the_gap_against_the_strength_of_the_curl_is_the_closed_form():
     target = target_of("correlated_gaussian", rho=0.8)
     best = fokker_planck.optimal_curl(target.covariance)
@@ -326,11 +328,13 @@ EVOLUTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "entry"), EVOLUTIONS)
 def test_the_exact_density_and_the_chains_agree(target, entry):
     assert (apart(run_of(records(target, entry)), (0, 2, 6, 14)) < 3e-3).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "entry"), EVOLUTIONS[1:])
 def test_a_curl_with_the_other_sign_is_seen(target, entry):
     def flipped(recipe):
@@ -393,6 +397,7 @@ def test_the_pictures_of_the_evolution_are_where_the_chains_are(target, name):
             assert np.average((places - mean) ** 2, weights=shares) ** 0.5 == pytest.approx(chains.std(), rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [Stationarity, Evolution, SpectrumView, Modes])
 @pytest.mark.parametrize(
     ("target", "names"),
@@ -435,6 +440,7 @@ def test_the_effective_diffusion_counts_what_the_gradient_adds():
     assert [str(f) for f in wider.drift] == [str(f) for f in recipe.drift]
 
 
+@pytest.mark.slow
 def test_the_gap_against_the_curl_has_the_closed_form_beside_it():
     made = records("correlated_gaussian", lane("curl_sgld", step_size=0.02))
     view = Curl(scene_of(made))

@@ -112,6 +112,7 @@ def test_packed_parameters_are_contiguous_doubles(case: Case):
     check_packed(case)
 
 
+@pytest.mark.slow
 @all_cases
 def test_start_is_a_point_of_the_support(case: Case):
     check_start(case)

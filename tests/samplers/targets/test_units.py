@@ -147,6 +147,7 @@ def test_samplers_at_their_defaults_are_the_same_in_every_unit(sampler):
     assert np.ptp([acceptance for acceptance, _ in found]) < 0.02 and len({step for _, step in found}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [logistic, counts])
 @pytest.mark.parametrize(("scale", "shift"), [(1e-3, 0.0), (1e6, 0.0), (1.0, 1e4)])
 def test_other_models_are_the_same_in_other_units(model, scale, shift):

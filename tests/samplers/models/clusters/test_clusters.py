@@ -320,6 +320,7 @@ def far_shares(logs, seed=5):
     return np.bincount(chosen, minlength=3) / 4000
 
 
+@pytest.mark.slow
 def test_a_point_far_from_all_clusters_is_seated_by_the_ratio_of_its_densities():
     """Densities e^−5000 and e^−5000 of clusters with 1 and 3 points: a quarter and three quarters, to four standard
     errors, .0274, as with densities of 1. Fault: densities that are not logs, all 0, which leave every point to the

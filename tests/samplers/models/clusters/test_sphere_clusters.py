@@ -69,6 +69,7 @@ def on_the_sphere(n=400):
     return points.reshape(-1, 3), np.repeat(weights * 2 * np.pi / n, n)
 
 
+@pytest.mark.slow
 def test_the_evidence_of_a_cluster_is_an_integral():
     """∫ vMF(μ; m, κ₀) Π vMF(x_i; μ, κ) dμ by quadrature over S², and the same one point after another; so is each next
     density one on the sphere. Fault: the normaliser C(κ₀) left out."""

@@ -327,6 +327,7 @@ def test_collapsed_gibbs_of_several_blocks_of_topics_makes_the_textbooks_draws(n
 # --- the same for every method: registry tests ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_the_score_is_finite_and_falls_on_bars(key):
     model = Topics(**BARS)

@@ -65,6 +65,7 @@ def test_the_gaussian_case_has_the_exact_tau(m):
     assert abs(measured_tau(m) / exact_tau(m, N, VARIANCE) - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_a_chain_begins_with_an_exact_draw_on_data_of_its_own():
     """As in NumPy. Planted fault: without the data's part of θ."""
     jit.prepare([scan_chain])
@@ -80,11 +81,13 @@ def test_a_chain_begins_with_an_exact_draw_on_data_of_its_own():
     assert not np.allclose(found, fault, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_batch_of_another_size_than_stated_is_caught():
     for m in TRIED[:3]:
         assert abs(measured_tau(max(m * 3 // 4, 1), stated=m) / exact_tau(m, N, VARIANCE) - 1) > 0.1
 
 
+@pytest.mark.slow
 def test_the_gaussian_case_has_the_exact_posterior():
     draws, x = gaussian_draws(50, 400_000)
     error = np.sqrt((1 + VARIANCE) / N * exact_tau(50, N, VARIANCE) / len(draws))
@@ -93,6 +96,7 @@ def test_the_gaussian_case_has_the_exact_posterior():
     assert abs(draws.var() / variance - 1) < 4 * np.sqrt(2 * exact_tau(50, N, VARIANCE) / len(draws))
 
 
+@pytest.mark.slow
 def test_the_best_size_of_the_measured_taus_is_the_exact_one():
     """m* = √(2 s² N w_θ/w_z), within 10 %: from a fit of τ = a + b/m to the measured τ's."""
     local, overall = 1.0, 8.0
@@ -147,6 +151,7 @@ def chosen_size(estimate, seed, local=1.0, overall=21.0):
     return choose_batch_size(sizes, objective(sizes, taus, local, overall))
 
 
+@pytest.mark.slow
 def test_the_best_size_is_chosen_where_little_is_remembered_for_long():
     """f is 230, 83, 55, 88, 198 for m = 200, 50, 12, 3, 1. Another was chosen with none of 24 seeds."""
     sizes = sizes_to_try(N)

@@ -248,6 +248,7 @@ def test_the_reader_says_how_far_it_is_and_ends_when_told(files, monkeypatch):
     assert 0 <= len(read) - 3 * corpora.TOLD_EVERY <= ("v" in files), "no document is read after it was told to end"
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60), st.sampled_from(["x.txt", "x.csv", "x.ldac"]))
 def test_no_file_crashes(content, name):
     try:

@@ -131,6 +131,7 @@ def test_the_topics_of_a_fresh_document_have_forgotten_their_random_start():
     assert not all(verdict.ok for verdict in wrong)
 
 
+@pytest.mark.slow
 def test_the_topics_of_a_stream_are_found():
     model = small_stream()
     run = ModelChain(model, METHODS["lda_scir"](), rng())

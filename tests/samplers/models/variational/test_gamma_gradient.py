@@ -81,6 +81,7 @@ def test_slope_against_quadrature(table):
     assert worst(slopes(log_x, a), exact) < CLAIM
 
 
+@pytest.mark.slow
 def test_planted_faults_are_caught(table):
     """Beside a flipped sign, the rules that the paper prints: for a small shape, and for a large one."""
     a, log_x, exact = table
@@ -115,6 +116,7 @@ def test_the_large_rule_finds_its_own_quantile():
     assert worst(slopes(np.log(x.real), a) * x.real, x.imag / step) < 1e-10
 
 
+@pytest.mark.slow
 def test_a_number_that_is_not_finite_ends():
     bad = np.array([np.nan, np.inf, 0.0, -np.inf])
     slopes(bad, np.array([1.0, 1.0, np.nan, 0.5]))
