@@ -50,8 +50,9 @@ class Variational(Marginal):
     follows_axis = False
 
     def __init__(self, scene: Any, before: View | None = None):
-        same = isinstance(before, Variational) and before.scene.target is scene.target
-        self._fit: GammaFit | None = before._fit if same and isinstance(before, Variational) else None
+        self._fit: GammaFit | None = None
+        if isinstance(before, Variational) and before.scene.target is scene.target:
+            self._fit = before._fit
         self._found: Found | str | None = None
         super().__init__(scene, before)
 
@@ -120,7 +121,7 @@ class Variational(Marginal):
             out[label.id] = f"{brief(name, LONG - len(said) - 2)}  {said}"
         found = self._found
         if isinstance(found, Found):
-            said = f"KL(q‖p) {max(found.divergence, 0.0):.2g}, KS {found.distance:.2g}, {found.steps:,} steps"
+            said = f"KL(q‖p) {max(found.divergence, 0.0):.2g}, KS {found.distance:.2g}, steps {found.steps:,}"
             out[self._of_q.id] = f"q  {said}"
         else:
             out[self._of_q.id] = found or ""
