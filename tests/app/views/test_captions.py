@@ -458,7 +458,7 @@ def marginal(key):
 @recomputes("variational")
 def variational(key):
     """q by the steps in plain Python, with AdaGrad by hand, and KL(q‖p) of a gamma from a log-normal by its formula."""
-    made = stage(key, "lognormal", ["geometric_ou", "exact"], {"mu": 0.3}, change={})
+    made = stage(key, "lognormal", ["geometric_ou", "sgrld"], {"mu": 0.3})
     while made.view.background(made.frame):
         pass
     mu, sigma, first = 0.3, 0.5, np.exp(0.3)
