@@ -27,6 +27,7 @@ from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.diagnostics.calibration import Calibration
 from sgmcmc_lab.samplers.models.run import start
 from sgmcmc_lab.samplers.models.variational.gamma import GammaAscent, around
+from sgmcmc_lab.samplers.running_statistics import bin_edges
 from tests.helpers.checks_views import build, experiment_of, frames, open_link, records, scene_of
 
 N_CHAINS, BURN_IN, BEFORE, AFTER = 12, 40, 300, 400
@@ -487,7 +488,7 @@ def variational(key):
     log_p = -m - ((m - mu) ** 2 + v) / (2 * sigma**2) - log(sqrt(2 * np.pi) * sigma)
     kl = a * log(b) - special.gammaln(a) + (a - 1) * m - a - log_p
     column = made.target.columns[0]
-    edges = np.geomspace(column.low, column.high, 2049)
+    edges = bin_edges(column)
     gap = np.abs(special.gammainc(a, b * edges) - special.ndtr((np.log(edges) - mu) / sigma)).max()
     expected = []
     for one in made.raw:
