@@ -65,7 +65,7 @@ class Variational(Marginal):
         source = self.feed("q", "x", "y")
         p.line("x", "y", source=source, line_color=self.scene.colours.exact, line_width=2, line_dash="dashed")
         column, edges = self.scene.column, bin_edges(self.scene.column)
-        # The law of a share costs a millisecond a point.
+        # The CDF of a share costs a millisecond a point.
         shares = self.scene.target.support == SIMPLEX
         self._edges = edges[np.append(self._starts, self._ends[-1])] if shares else edges
         self._bars = np.searchsorted(self._edges, edges[np.append(self._starts, self._ends[-1])])

@@ -1,6 +1,6 @@
-"""Gamma SGVB on a target of positive numbers whose law is known: the gap of its ELBO is KL(q‖p), by quadrature.
+"""Gamma SGVB on a target of positive numbers whose distribution is known: the gap of its ELBO is KL(q‖p), by quadrature.
 
-Two kinds of targets have such a law: the stationary distributions of the Cox–Ingersoll–Ross process, which are products
+Two kinds of targets are such: the stationary distributions of the Cox–Ingersoll–Ross process, which are products
 of gammas, so that the family of q has them; and positive targets of one coordinate, whose density may be any.
 """
 
@@ -19,7 +19,7 @@ from sgmcmc_lab.samplers.targets.base import POSITIVE, SIMPLEX, Array, Target
 from sgmcmc_lab.samplers.targets.ranges import TINY
 
 MOST_CATEGORIES = 20
-"""The law of a share under q takes a term for each category at each frequency."""
+"""The CDF of a share under q takes a term for each category at each frequency."""
 OPTIMISER, STEP_SIZE, MOMENTUM, RHO = "adagrad", 10.0, 0.9, 0.95
 """AdaGrad's steps become short where draws of q disagree about the direction, so that q settles outside the family,
 too; with AdaDelta it does not."""
@@ -28,7 +28,7 @@ NODES = np.linspace(-3.4, 3.4, 341)
 FREQUENCY_STEP = 0.03
 """Of the logarithm of the frequency, at which a characteristic function is read."""
 SMALLEST = 1e-11
-"""What the ends of that integral may leave out."""
+"""The most that the ends of that integral may leave out."""
 
 
 class Law(Protocol):
@@ -85,14 +85,14 @@ class OneCoordinate:
 
 
 def known(target: Target) -> bool:
-    """Whether the law of the target's unknowns is one of the two kinds."""
+    """Whether the distribution of the target's unknowns is one of the two kinds."""
     if target.support == SIMPLEX:
         return target.process == "cir" and target.dim <= MOST_CATEGORIES
     return target.support == POSITIVE and target.dim == 1
 
 
 def law_of(target: Target) -> Law:
-    """The law of θ; on the simplex that of the CIR samplers, θ_j ~ Gamma(α + N_j, 1)."""
+    """The distribution of θ; on the simplex that of the CIR samplers, θ_j ~ Gamma(α + N_j, 1)."""
     return Gammas(target.packed().reshape(2, -1).sum(axis=0)) if target.process == "cir" else OneCoordinate(target)
 
 
