@@ -1,4 +1,4 @@
-"""Gamma SGVB on a target of positive numbers whose distribution is known: the gap of its ELBO is KL(q‖p), by quadrature.
+"""Gamma SGVB on a target of positive numbers whose distribution is known; the gap of its ELBO is known, too.
 
 Two kinds of targets are such: the stationary distributions of the Cox–Ingersoll–Ross process, which are products
 of gammas, so that the family of q has them; and positive targets of one coordinate, whose density may be any.
