@@ -250,12 +250,12 @@ class ChEES(Sampler):
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         """A momentum and, if steps adapt, the numbers that the chains learn, 0 at first, and M⁻¹."""
-        learnt = [np.zeros(FIXED), np.ones(target.dim)] if self.adapt_steps else []
+        learnt = [np.zeros(FIXED), np.ones(target.dim)] if self.steps_that_adapt else []
         return np.concatenate([np.zeros(target.dim), *learnt])
 
     @property
     def least_chains(self) -> int:
-        return 2 if self.adapt_steps else 1
+        return 2 if self.steps_that_adapt else 1
 
     @property
     def gradients_per_step(self) -> int:
@@ -263,7 +263,7 @@ class ChEES(Sampler):
         return 0
 
     def most_gradients(self, batch_size: int = 0) -> int:
-        longest = MOST if self.adapt_steps else min(ceil(self.length / self.step_size), MOST)
+        longest = MOST if self.steps_that_adapt else min(ceil(self.length / self.step_size), MOST)
         return longest + 1
 
     @property
@@ -283,8 +283,8 @@ class ChEES(Sampler):
     def textbook_step(self, rng, run, theta, r, data):
         n, dim = theta.shape
         known, r = r[:, dim:], r[:, :dim]
-        eps, length = self.step_size, self.length
-        if self.adapt_steps:
+        eps, length, adapts = self.step_size, self.length, bool(self.adapt_steps)
+        if adapts:
             # Steps made, ε₀, m, H̄, x̄, ε, μ, α, slopes; T, their mean square, the mean of log T, T₀.
             with run.part("adaptation"):
                 for k in known:
@@ -314,7 +314,7 @@ class ChEES(Sampler):
         proposed = -run.target.log_density(theta) + (r**2).sum(axis=1) / 2
         for c in range(n):
             textbook.accept(rng, run, c, theta, before, energy - proposed, proposed)
-        if not self.adapt_steps:
+        if not adapts:
             return
         alpha = np.exp(np.minimum(energy - proposed, 0))
         alpha[~np.isfinite(proposed) | np.isnan(alpha)] = 0

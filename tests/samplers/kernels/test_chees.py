@@ -282,3 +282,14 @@ def test_one_chain_does_not_adapt():
     RunSpec.of("gaussian", "chees", n_chains=1)
     with pytest.raises(SpecError, match="n_chains = 1: ChEES-HMC adapts across chains; allowed are 2 chains or more"):
         RunSpec.of("gaussian", "chees", sampler_params={"adapt_steps": 9}, n_chains=1)
+
+
+def test_divergent_transitions_are_rejections_in_the_neck_of_a_funnel():
+    """At least twenty; each has the draw of its step and chain, which is the one before, most where e^{θ₁/2} is small."""
+    run = Run(RunSpec.of("funnel", "chees", n_chains=4, n_steps=2000, seed=3), keep_draws=True)
+    run.advance(2000)
+    found, at = run.divergent, run.divergent.steps - 1
+    assert len(found.steps) == run.counts[jit.DIVERGED] >= 20 and at.min() > 0
+    np.testing.assert_array_equal(found.theta, run.kept[found.chains, at])
+    np.testing.assert_array_equal(run.kept[found.chains, at], run.kept[found.chains, at - 1])
+    assert np.median(found.theta[:, 0]) < -2 < np.median(run.kept[..., 0])
