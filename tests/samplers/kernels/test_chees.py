@@ -285,7 +285,7 @@ def test_one_chain_does_not_adapt():
 
 
 def test_divergent_transitions_are_rejections_in_the_neck_of_a_funnel():
-    """At least twenty; each has the draw of its step and chain, which is the one before, most where e^{θ₁/2} is small."""
+    """At least twenty, most where e^{θ₁/2} is small; each has the draw of its step, which is the one before."""
     run = Run(RunSpec.of("funnel", "chees", n_chains=4, n_steps=2000, seed=3), keep_draws=True)
     run.advance(2000)
     found, at = run.divergent, run.divergent.steps - 1
