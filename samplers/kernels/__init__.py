@@ -9,6 +9,7 @@ from sgmcmc_lab.samplers.kernels.baoab import BAOAB
 from sgmcmc_lab.samplers.kernels.barker import Barker
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.kernels.bps import BouncyParticle
+from sgmcmc_lab.samplers.kernels.chees import ChEES
 from sgmcmc_lab.samplers.kernels.chmc import CHMC
 from sgmcmc_lab.samplers.kernels.cir import CIR
 from sgmcmc_lab.samplers.kernels.cyclical_sgld import CyclicalSGLD
@@ -97,5 +98,6 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     Austerity,
     TunaMH,
     HMCECS,
+    ChEES,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -138,6 +138,11 @@ class Sampler(param.Parameterized):
         """The number of ξ of a chain, the last of its auxiliary variables."""
         return 0
 
+    @property
+    def least_chains(self) -> int:
+        """The fewest chains of a run: more than one where a step learns across them."""
+        return 1
+
     @classmethod
     def fits(cls, target: type[Target]) -> bool:
         """Whether the sampler can have this target, with some of its settings."""
