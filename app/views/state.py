@@ -222,7 +222,7 @@ class State(View):
 
     def _add_paths(self, p: Any) -> None:
         colours = self.scene.colours
-        self._label = self.caption_above(p, self.scene.noted + 1 + self.scene.adapts)
+        self._label = self.caption_above(p, self.scene.noted + 1 + bool(self.scene.adapts))
         for i, _ in enumerate(self.scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             if self.scene.target.dim == 1:

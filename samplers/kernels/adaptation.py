@@ -11,6 +11,7 @@ A new step size during adaptation becomes ε₀, and dual averaging begins again
 """
 
 from math import exp, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,22 @@ LEAST = 20
 MADE, GIVEN, AVERAGED, MEAN_ERROR, LOG_MEAN, STEP_SIZE, SHRUNK_TO, STATISTIC, LEARNT, VECTORS = range(10)
 """The numbers of a chain: the steps made, the given ε₀, m, H̄, x̄, ε, μ, the last α and the number of draws in the
 window; then three vectors, the mean and the scatter of these draws, and the inverse of the mass."""
+
+
+class Adaptation(NamedTuple):
+    """The declaration of a sampler whose chains adapt: the number of a step that ε follows, and what they learn."""
+
+    statistic: str
+    """The name of this number."""
+    wanted: float
+    """The mean of it that ε aims at."""
+    goes_on: bool = True
+    """Whether the steps after the adaptation measure it, too."""
+    vectors: int = 1
+    """The vectors of a chain, each as long as θ, before the numbers that it learns."""
+    masses: bool = True
+    """Whether it learns M⁻¹, in its last numbers; else it learns a length L."""
+
 
 ADAPTED = r"\text{adapt } \epsilon \text{ and } M"
 ADAPT = r"\\&" + ADAPTED + r"\text{, in the first steps}"
