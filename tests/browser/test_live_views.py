@@ -21,7 +21,8 @@ from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of, paused, st
 
 CASES = {
     "quartic": ("quartic", ("sgld", "full"), ("sghmc", "gaussian")),
-    "well": ("double_well", ("hmc", "full"), ("sghmc", "full")),
+    "well": ("double_well", ({"key": "hmc", "params": {"step_size": 0.6}}, "full"), ("sghmc", "full")),
+    "marks": ("quartic", ({"key": "hmc", "params": {"step_size": 0.42}}, "full")),
     "typed": ({"key": "typed", "params": {"energy": "theta^4/4 - theta^2"}}, ("sgld", "full"), ("hmc", "full")),
     "circle": ("von_mises", ("sggmc", "gaussian"), ("gsgnht", "gaussian")),
     "torus": ("mises_posterior", ("sggmc", "full"), ("gsgnht", "full")),
@@ -35,7 +36,7 @@ SINGLE = 13
 """Steps that are made one by one from the start."""
 AFTER = 3
 """Steps that are made one by one after the page has played: its frames before them are its own."""
-BEFORE = {"torus": ("exact", "side"), "temperature": ()}
+BEFORE = {"torus": ("exact", "side"), "temperature": (), "trace": ("rug",)}
 """Feeds that go by the frames before, too."""
 ANSWERED = "(n) => document.getElementById('steps').textContent.replaceAll(',', '') === String(n)"
 
@@ -174,6 +175,9 @@ TRUTH = ("k, cdf: cdf[k],", "k, cdf: cdf[0],")
 FIRST = ("this.records.map((record) => record.frame(", "this.records.map((_, i) => this.records[i && 0].frame(")
 TURNED = ("good.map((point) => point[k]))", "good.map((point) => point[(k + 1) % 3]))")
 OTHER = ("this.scene = { coordinate,", "this.scene = { coordinate: 1,")
+OTHER_CHAIN = ("chain: counts[COUNTS + slot] % n", "chain: (counts[COUNTS + slot] + 1) % n")
+LATER = ("steps: found.map(({ step }) => step + 1)", "steps: found.map(({ step }) => step + 2)")
+OTHER_PLACE = ("COUNTS + MARKS + slot * dim", "COUNTS + MARKS + (slot + 1) * dim")
 
 
 @pytest.mark.parametrize(
@@ -195,10 +199,16 @@ OTHER = ("this.scene = { coordinate,", "this.scene = { coordinate: 1,")
         ("globe", TURNED, {"globe"}),
         ("frames", TURNED, {"frames"}),
         ("quartic", OTHER, {"marginal", "phase", "trace"}),
+        ("well", OTHER_CHAIN, {"trace"}),
+        ("well", LATER, {"trace"}),
+        ("marks", OTHER_CHAIN, {"trace"}),
+        ("marks", OTHER_PLACE, {"state"}),
     ],
 )
 def test_another_picture_is_seen(opened, name, fault, wrong):
-    """Planted faults: a histogram shifted by a bar, another column's CDF, one lane for both, other coordinates."""
+    """Planted faults: a histogram shifted by a bar, another column's CDF, one lane for both, other coordinates, and
+    divergent transitions of another chain, a step later, or at another one's place.
+    """
     experiment, text = made(name)
     changed = text.replace(*fault)
     assert changed != text
