@@ -1,9 +1,12 @@
 """Divergent transitions: where they are marked, and that nothing else is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import xarray as xr
 
-from sgmcmc_lab.samplers import Run, RunSpec
+from sgmcmc_lab.samplers import Change, Run, RunSpec
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels import hmc
 from tests.helpers.edited import edited, faulty
@@ -72,6 +75,50 @@ def test_the_last_marks_stay_and_a_copy_keeps_its_own():
     run.restart_statistics()
     assert len(run.divergent.steps) == 0
     np.testing.assert_array_equal(standing.divergent.theta, before.theta)
+
+
+THIN = 3
+
+
+def check_exported(run, trace):
+    """ArviZ's ``diverging`` of a thinned run: the kept draws of divergent transitions, and no others."""
+    known, shown = run.divergent, trace.to_arviz()["sample_stats"]["diverging"].values
+    steps, draws = known.steps - BURN_IN, trace.draws
+    own = steps % THIN == 0
+    assert shown.dtype == bool and shown.shape == draws.shape[:2] and 5 <= shown.sum() == own.sum() < len(own)
+    expected = sorted(zip(known.chains[own], steps[own] // THIN - 1, strict=True))
+    np.testing.assert_array_equal(np.argwhere(shown), expected)
+    # Each is where its transition ended.
+    np.testing.assert_array_equal(np.sort(draws[shown], axis=0), np.sort(known.theta[own], axis=0))
+
+
+def test_a_file_says_of_each_kept_draw_whether_its_transition_diverged(tmp_path):
+    """In NetCDF, too; the planted faults are a shift by a draw, and marks of a run that is not thinned."""
+    run, _ = funnel("hmc", thin=THIN, steps=3 * STEPS)
+    trace = run.trace()
+    check_exported(run, trace)
+    trace.save(tmp_path / "draws.nc")
+    with xr.open_datatree(tmp_path / "draws.nc") as tree:
+        np.testing.assert_array_equal(tree["sample_stats"]["diverging"], trace.diverging)
+    for fault in (np.roll(trace.diverging, 1, axis=1), np.roll(trace.diverging, 1, axis=0)):
+        with pytest.raises(AssertionError):
+            check_exported(run, replace(trace, diverging=fault))
+
+
+def test_a_file_says_why_it_does_not_know_which_transitions_diverged():
+    """After more than are marked, or a change, which begins the count again; SGLD has none to mark."""
+    many, _ = funnel("hmc", sampler_params={"step_size": 0.4}, steps=8000)
+    changed, _ = funnel("hmc", steps=100)
+    changed.change(Change(0, changed.spec.sampler, changed.spec.gradient))
+    made = int(many.counts[jit.DIVERGED])
+    for run, said in (
+        (many, f"left out: of {made:,} divergent transitions only the last {jit.N_MARKS} are known"),
+        (changed, "left out: the run changed at step 250, and divergent transitions before it are not known"),
+    ):
+        tree = run.trace().to_arviz()
+        assert tree.attrs["diverging"] == said and "sample_stats" not in tree.children
+    tree = funnel("sgld", steps=5)[0].trace().to_arviz()
+    assert "diverging" not in tree.attrs and "sample_stats" not in tree.children
 
 
 @pytest.mark.slow
