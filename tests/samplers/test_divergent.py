@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sgmcmc_lab.samplers import Change, Run, RunSpec
+from sgmcmc_lab.samplers import Change, Run, RunSpec, textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels import hmc
+from sgmcmc_lab.samplers.kernels import chmc, gmc, hmc, rmhmc
+from sgmcmc_lab.samplers.kernels.leapfrog import TOO_FAR
+from tests.helpers.checks_samplers import reference_steps
 from tests.helpers.edited import edited, faulty
 
 CHAINS, STEPS, BURN_IN = 4, 2000, 150
@@ -77,6 +79,83 @@ def test_the_last_marks_stay_and_a_copy_keeps_its_own():
     np.testing.assert_array_equal(standing.divergent.theta, before.theta)
 
 
+STEEP = {
+    "rmhmc": (rmhmc, "gamma", {"shape": 1000.0}, 2.0, (1980.0,)),
+    "gmc": (gmc, "fisher", {"concentration": 100.0, "colatitude": 0.0}, 1.0, (0.0, 0.0, -1.0)),
+    "chmc": (chmc, "fisher", {"concentration": 100.0, "colatitude": 0.0}, 1.5, (0.0, 0.0, -1.0)),
+}
+"""The module, a target and its parameters, a step size and a start from which one leapfrog step may diverge.
+
+RMHMC's start is just below 2a − 1, above which half a kick by ε = 2 has no real root: the kick ends near p' = −1, and
+the drift near θ = 0. On the sphere a chain starts opposite to the mean direction, where no force acts, and the kick at
+the end of its step is large."""
+COMPARED = 60
+
+
+def steep(sampler, kernel=None, **params):
+    _, target, target_params, step_size, start = STEEP[sampler]
+    params = {"step_size": step_size, "n_leapfrog": 1} | params
+    spec = RunSpec.of(
+        target,
+        sampler,
+        target_params=target_params,
+        sampler_params=params,
+        n_chains=CHAINS,
+        n_steps=COMPARED,
+        start=start,
+    )
+    run = Run(spec, keep_draws=True)
+    if kernel is not None:
+        run.sampler = faulty(run.sampler, kernel)
+    return run
+
+
+def check_steep(run, monkeypatch):
+    """Marked are the transitions whose energy error is above 1000 in plain Python, which are rejections."""
+    errors, plain = [], textbook.accept
+
+    def noted(rng, play, c, theta, before, log_ratio, energy, sure=False):
+        errors.append(-log_ratio[c])
+        plain(rng, play, c, theta, before, log_ratio, energy, sure)
+
+    with monkeypatch.context() as during:
+        during.setattr(textbook, "accept", noted)
+        reference_steps(run, COMPARED)
+    run.advance(COMPARED)
+    found, expected = run.divergent, np.reshape(errors, (COMPARED, CHAINS)) > TOO_FAR
+    marked = np.zeros_like(expected)
+    marked[found.steps - 1, found.chains] = True
+    np.testing.assert_array_equal(marked, expected)
+    assert 10 <= expected.sum() == run.counts[jit.DIVERGED] < expected.size
+    first = np.broadcast_to(run.spec.first_positions(), (CHAINS, 1, run.target.dim))
+    draws = np.concatenate([first, run.kept], axis=1)
+    np.testing.assert_array_equal(found.theta, draws[found.chains, found.steps])
+    np.testing.assert_array_equal(found.theta, draws[found.chains, found.steps - 1])
+
+
+@pytest.mark.parametrize("sampler", STEEP)
+def test_divergent_transitions_are_those_of_plain_python(sampler, monkeypatch):
+    check_steep(steep(sampler), monkeypatch)
+    short = steep(sampler, step_size=0.1)
+    short.advance(COMPARED)
+    assert short.counts[jit.DIVERGED] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sampler", "right", "wrong"),
+    [
+        ("rmhmc", "n_chains, energy[c], proposed[c])", "n_chains, proposed[c], energy[c])"),
+        ("gmc", "mark_divergent(info.counts, t, c,", "mark_divergent(info.counts, t, n_chains - 1 - c,"),
+        ("chmc", "mark_divergent(info.counts, t, c,", "mark_divergent(info.counts, max(t - 1, 0), c,"),
+    ],
+)
+def test_the_comparison_finds_another_sign_chain_and_step(sampler, right, wrong, monkeypatch, tmp_path):
+    run = steep(sampler, edited(STEEP[sampler][0], right, wrong, tmp_path).advance)
+    with pytest.raises(AssertionError):
+        check_steep(run, monkeypatch)
+
+
 THIN = 3
 
 
@@ -93,7 +172,7 @@ def check_exported(run, trace):
 
 
 def test_a_file_says_of_each_kept_draw_whether_its_transition_diverged(tmp_path):
-    """In NetCDF, too; the planted faults are a shift by a draw, and marks of a run that is not thinned."""
+    """In NetCDF, too; the planted faults are a shift by a draw, and another chain."""
     run, _ = funnel("hmc", thin=THIN, steps=3 * STEPS)
     trace = run.trace()
     check_exported(run, trace)
