@@ -171,6 +171,7 @@ def check_exported(run, trace):
     np.testing.assert_array_equal(np.sort(draws[shown], axis=0), np.sort(known.theta[own], axis=0))
 
 
+@pytest.mark.slow
 def test_a_file_says_of_each_kept_draw_whether_its_transition_diverged(tmp_path):
     """In NetCDF, too; the planted faults are a shift by a draw, and another chain."""
     run, _ = funnel("hmc", thin=THIN, steps=3 * STEPS)
