@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels.base import Sampler
@@ -69,6 +70,11 @@ class Trace:
     divergence: Divergence | None
     divergent: int = 0
     """Divergent transitions: trajectories with an energy error above 1000."""
+    diverging: NDArray[np.bool_] | None = None
+    """Whether the transition to each stored draw diverged, (chains, draws); None where that is not known, and for
+    samplers without divergent transitions."""
+    diverging_unknown: str = ""
+    """Why it is not known."""
 
     @property
     def weights(self) -> Array | None:
@@ -95,7 +101,9 @@ class Trace:
     def to_arviz(self) -> Any:
         """An ArviZ ``DataTree`` with the group posterior, and the spec's JSON among its attributes.
 
-        With a step-size schedule the group sample_stats holds the weight of each draw.
+        With a step-size schedule the group sample_stats holds the weight of each draw, and of a sampler with divergent
+        transitions ``diverging``, whether the transition to the draw diverged; where that is not known for all draws,
+        the attribute ``diverging`` says why.
         Variable ``theta`` holds θ (chain, draw, dim); on the simplex ``omega`` holds ω besides. Of a target that has
         the log density of each row the group log_likelihood holds it (chain, draw, row), up to
         ``MAX_LOG_LIKELIHOOD`` numbers; beyond, the attribute ``log_likelihood`` says that it is left out.
@@ -110,8 +118,13 @@ class Trace:
             posterior["omega"] = self.values()
             dims["omega"] = ["coordinate"]
         groups, left_out = {"posterior": posterior}, ""
+        stats: dict[str, Any] = {}
         if (weights := self.weights) is not None:
-            groups["sample_stats"] = {"weight": np.tile(weights, (len(self.draws), 1))}
+            stats["weight"] = np.tile(weights, (len(self.draws), 1))
+        if self.diverging is not None:
+            stats["diverging"] = self.diverging
+        if stats:
+            groups["sample_stats"] = stats
         if isinstance(self.target, HasRows):
             n = self.draws.shape[0] * self.draws.shape[1] * self.target.n_data
             if n <= MAX_LOG_LIKELIHOOD:
@@ -132,6 +145,8 @@ class Trace:
             tree.attrs["turned"] = self.turned
         if self.divergent:
             tree.attrs["divergent"] = self.divergent
+        if self.diverging_unknown:
+            tree.attrs["diverging"] = self.diverging_unknown
         if self.divergence is not None:
             tree.attrs["divergence"] = self.divergence.message
         return tree

@@ -12,7 +12,6 @@ from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, Adaptation, inverse_mass_of
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.energy_adaptation import LENGTH
 
 WINDOW = 600
 """Frames that stay visible."""
@@ -61,7 +60,7 @@ def scales(run: Run, coordinate: int) -> float:
 def covariance(run: Run) -> Array | None:
     """M⁻¹ of the first chain in the coordinates of θ, (dim, dim); None where it learns no masses."""
     dim = run.target.dim
-    if now(run) is None or not declared(run).masses:
+    if now(run) is None or declared(run).length is not None:
         return None
     variances = np.asarray(inverse_mass_of(run.momentum[0], dim))
     if not np.isfinite(variances).all():
@@ -136,9 +135,10 @@ class Adaptation(View):
             if found is None:
                 out[label.id] = f"{name}  does not adapt"
                 continue
-            if declared(run).masses:
+            if declared(run).length is None:
                 other = f"scale {scales(run, min(self.scene.coordinate, run.target.dim - 1)):.3g}"
             else:
-                other = f"L {learnt(run)[:, LENGTH].mean():.3g}"
+                symbol, place = declared(run).length
+                other = f"{symbol} {learnt(run)[:, place].mean():.3g}"
             out[label.id] = f"{name}  {'adapts' if adapts(run) else 'fixed'}: ε {found[0]:.3g}, {other}"
         return out

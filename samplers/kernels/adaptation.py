@@ -46,8 +46,8 @@ class Adaptation(NamedTuple):
     """Whether the steps after the adaptation measure it, too."""
     vectors: int = 1
     """The vectors of a chain, each as long as θ, before the numbers that it learns."""
-    masses: bool = True
-    """Whether it learns M⁻¹, in its last numbers; else it learns a length L."""
+    length: tuple[str, int] | None = None
+    """The symbol and the place of the length that it learns; None where it learns M⁻¹, in its last numbers."""
 
 
 ADAPTED = r"\text{adapt } \epsilon \text{ and } M"

@@ -17,6 +17,7 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     STEP_SIZE,
     VECTORS,
     WANTED,
+    Adaptation,
     average,
     begin_averaging,
     probability,
@@ -30,7 +31,7 @@ from sgmcmc_lab.samplers.targets.base import FirstSteps, Target
 
 LENGTH, SQUARE, LOG_LENGTH, GIVEN_LENGTH, FIXED = range(VECTORS, VECTORS + 5)
 """Beside the numbers of ``adaptation.py``: T, the mean square of the slopes, the mean of log T and the given T. LEARNT
-counts the slopes. Then M⁻¹ = I, which does not adapt."""
+counts the slopes."""
 RATE, FORGET = 0.025, 0.95
 """Adam's learning rate and β₂; its β₁ is 0."""
 MOST = 256
@@ -240,6 +241,7 @@ class ChEES(Sampler):
         label="Adaptation steps",
         doc=f"The number of first steps in which all chains together adapt one ε to an acceptance of {_WANTED}, and one T to the ChEES criterion. These steps are burn-in, and need two chains at least. ε and T begin with the values above. With a schedule only T adapts. 0: nothing adapts.",
     )
+    adaptation = Adaptation("acceptance", _WANTED, length=("T", LENGTH))
 
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
@@ -249,9 +251,8 @@ class ChEES(Sampler):
         return {**out, "length": min(max(20 * out["step_size"], bounds[0]), cls.param.length.default)} if out else out
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
-        """A momentum and, if steps adapt, the numbers that the chains learn, 0 at first, and M⁻¹."""
-        learnt = [np.zeros(FIXED), np.ones(target.dim)] if self.steps_that_adapt else []
-        return np.concatenate([np.zeros(target.dim), *learnt])
+        """A momentum and, if steps adapt, the numbers that the chains learn, 0 at first."""
+        return np.zeros(target.dim + (FIXED if self.steps_that_adapt else 0))
 
     @property
     def least_chains(self) -> int:

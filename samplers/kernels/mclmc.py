@@ -202,7 +202,7 @@ class MCLMC(Sampler):
         doc="The distance after which the direction is forgotten. About √d times the target's width is good; every L is right.",
     )
     adapt_steps = adapt_steps()
-    adaptation = Adaptation("energy error²/d", WANTED["mclmc"], goes_on=False, vectors=2, masses=False)
+    adaptation = Adaptation("energy error²/d", WANTED["mclmc"], goes_on=False, vectors=2, length=("L", LENGTH))
 
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:

@@ -132,11 +132,12 @@ def test_the_rug_of_a_trace_has_the_steps_of_the_drawn_chains(more):
 
 
 @pytest.mark.parametrize("key", ["state", "trace"])
-def test_a_live_page_has_no_marks_of_divergent_transitions(key):
-    scene = scene_of(records("funnel", ["nuts"]))
-    for live in (False, True):
-        feeds = VIEWS[key](replace(scene, live=live)).feeds
-        assert any(name.startswith(("diverged", "rug")) for name in feeds) is not live
+def test_a_live_page_has_marks_where_a_lane_may_diverge(key):
+    for sampler in ("nuts", "sgld"):
+        scene = scene_of(records("funnel", [sampler]))
+        for live in (False, True):
+            feeds = VIEWS[key](replace(scene, live=live)).feeds
+            assert any(name.startswith(("diverged", "rug")) for name in feeds) is (sampler == "nuts")
 
 
 def test_an_energy_error_is_shown_while_steps_measure_it():
