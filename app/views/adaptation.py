@@ -10,7 +10,8 @@ from sgmcmc_lab.app.views.marks import lane_labels, number_axis, run_window
 from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_sampler
-from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, Adaptation, inverse_mass_of
+from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, inverse_mass_of
+from sgmcmc_lab.samplers.kernels.adaptation import Adaptation as Declaration
 from sgmcmc_lab.samplers.kernels.base import Sampler
 
 WINDOW = 600
@@ -30,7 +31,7 @@ def learnt(run: Run) -> Any:
     return run.momentum[:, run.target.dim * declared(run).vectors :]
 
 
-def declared(run: Run) -> Adaptation:
+def declared(run: Run) -> Declaration:
     """What its sampler, one that can adapt, declares."""
     assert run.sampler.adaptation is not None
     return run.sampler.adaptation
@@ -135,10 +136,10 @@ class Adaptation(View):
             if found is None:
                 out[label.id] = f"{name}  does not adapt"
                 continue
-            if declared(run).length is None:
-                other = f"scale {scales(run, min(self.scene.coordinate, run.target.dim - 1)):.3g}"
-            else:
-                symbol, place = declared(run).length
+            if length := declared(run).length:
+                symbol, place = length
                 other = f"{symbol} {learnt(run)[:, place].mean():.3g}"
+            else:
+                other = f"scale {scales(run, min(self.scene.coordinate, run.target.dim - 1)):.3g}"
             out[label.id] = f"{name}  {'adapts' if adapts(run) else 'fixed'}: ε {found[0]:.3g}, {other}"
         return out
