@@ -32,7 +32,7 @@ def learnt(run: Run) -> Any:
 
 
 def declared(run: Run) -> Declaration:
-    """What its sampler, one that can adapt, declares."""
+    """The declaration of its sampler, which can adapt."""
     assert run.sampler.adaptation is not None
     return run.sampler.adaptation
 

@@ -76,7 +76,7 @@ class Sampler(param.Parameterized):
     """Whether the first of what a chain has beside θ are a momentum, one for each coordinate, and what a step does with
     the one that is there: :data:`KEPT`, it goes on with it, or :data:`AFRESH`, it begins with another."""
     adaptation: ClassVar[Adaptation | None] = None
-    """What the adaptation follows, of samplers with the parameter ``adapt_steps``."""
+    """Its declaration, of a sampler with the parameter ``adapt_steps``."""
     diverges: ClassVar[bool] = False
     """Whether its kernel marks divergent transitions: trajectories with an energy error that is too large."""
     stationary_start: ClassVar[bool] = True
