@@ -205,11 +205,9 @@ def test_changes_on_the_way_are_in_the_file(opened):
     without = Experiment.from_dict({"target": "gaussian", "lanes": [lane], "seed": 3})
     assert same_as_python(without, page)
     # Its slider shows the change, until the run begins again; the link is that of the beginning.
-    shown, fragment = (
-        page.locator("#sampler-0-step_size + output, output[for=sampler-0-step_size]"),
-        page.evaluate("location.hash"),
-    )
-    assert shown.inner_text() == "0.05" and '"step_size":0.05' not in unquote(fragment)
+    shown = page.locator("#sampler-0-step_size + output, output[for=sampler-0-step_size]")
+    shown.filter(has_text="0.05").wait_for()
+    assert '"step_size":0.05' not in unquote(page.evaluate("location.hash"))
     page.locator("#reset").click()
     page.wait_for_function(SETTLED)
     assert shown.inner_text() != "0.05"
