@@ -180,6 +180,16 @@ def advance(rng, state, model, source, params, out, n, info):
                 out[t, c, i] = theta[c, i]
 
 
+def _plain_slope(time, before, end, r, alpha):
+    """The slope of the criterion in log T in plain Python; 0 where fewer than two trajectories count."""
+    some = alpha > 1e-4
+    if some.sum() < 2:
+        return 0.0
+    after = end[some] - np.average(end[some], axis=0, weights=alpha[some])
+    squares = (after**2).sum(axis=1) - ((before - before.mean(axis=0))[some] ** 2).sum(axis=1)
+    return time * np.average(squares * (after * r[some]).sum(axis=1), weights=alpha[some])
+
+
 class ChEES(Sampler):
     """ChEES-HMC (Hoffman, Radul & Sountsov 2021): HMC whose trajectory length is learnt across chains.
 
@@ -319,12 +329,7 @@ class ChEES(Sampler):
             return
         alpha = np.exp(np.minimum(energy - proposed, 0))
         alpha[~np.isfinite(proposed) | np.isnan(alpha)] = 0
-        some = alpha > 1e-4
-        slope = 0.0
-        if some.sum() > 1 and steps < 256:
-            after = end[some] - np.average(end[some], axis=0, weights=alpha[some])
-            squares = (after**2).sum(axis=1) - ((before - before.mean(axis=0))[some] ** 2).sum(axis=1)
-            slope = time * np.average(squares * (after * r[some]).sum(axis=1), weights=alpha[some])
+        slope = _plain_slope(time, before, end, r, alpha) if steps < 256 else 0.0
         with run.part("adaptation"):
             for k in known:
                 k[7] = 1 / np.mean(1 / alpha) if alpha.all() else 0

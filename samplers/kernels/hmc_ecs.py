@@ -35,6 +35,15 @@ def _differences(x, mode, each, at_mode, out):
 
 
 @jit.helper
+def _with_new(apart, new, first, out):
+    """The d_k of a subsample in which those from ``first`` on are new."""
+    for k in range(apart.size):
+        out[k] = apart[k]
+    for k in range(new.size):
+        out[(first + k) % apart.size] = new[k]
+
+
+@jit.helper
 def _spread(apart):
     """The mean of these numbers, and the sum of their squared distances from it."""
     mean, scatter = 0.0, 0.0
@@ -92,10 +101,7 @@ def advance(rng, state, model, source, params, out, n, info):
             model.batch(mode, fresh, new_at_mode, model.params)
             model.batch(theta[c : c + 1], fresh, new, model.params)
             _differences(theta[c], mode[0], new, new_at_mode, new_apart)
-            for k in range(m):
-                tried[k] = apart[k]
-            for k in range(block):
-                tried[(first + k) % m] = new_apart[k]
+            _with_new(apart, new_apart, first, tried)
             proposed = _energy(theta[c], mode[0], slope, tried)
             if rng.random() < exp(energy - proposed):
                 energy = proposed
@@ -163,7 +169,7 @@ class HMCECS(Sampler):
     key = "hmc_ecs"
     title = "HMC-ECS"
     update = (
-        r"\begin{aligned}u' &= u \text{ with a share drawn anew; kept with probability } \min\bigl(1, e^{\Phi(\theta, u) - \Phi(\theta, u')}\bigr)\\"
+        r"\begin{aligned}u' &= u \text{ with a share drawn anew}\text{; kept with probability } \min\bigl(1, e^{\Phi(\theta, u) - \Phi(\theta, u')}\bigr)\\"
         r"r &\sim \mathcal N(0, I);\quad \text{then } L \text{ times:}\\"
         r"r &\leftarrow r - \tfrac{\epsilon}{2}\nabla\Phi(\theta, u),\quad \theta \leftarrow \theta + \epsilon\, r,\quad r \leftarrow r - \tfrac{\epsilon}{2}\nabla\Phi(\theta, u)"
         + ACCEPT
@@ -250,7 +256,7 @@ class HMCECS(Sampler):
     bias_order = None
 
     parts = {
-        "subsample": r"u \text{ with a share drawn anew",
+        "subsample": r"u \text{ with a share drawn anew}",
         "new momentum": r"\mathcal N(0, I)",
         "leapfrog": r"\theta \leftarrow \theta + \epsilon\, r",
         "accept": r"\text{accept with probability }",
