@@ -193,7 +193,7 @@ class Lab:
         self.page.evaluate(
             "() => Promise.all([...document.fonts].filter((font) => /Icons/.test(font.family)).map((font) => font.load()))"
         )
-        # What fades in has another contrast on the way.
+        # An element that fades in has another contrast on the way.
         self.page.wait_for_function("!document.getAnimations().some((one) => one instanceof CSSTransition)")
         # The rules that fetch style sheets and sounds once more are of what the lab has not, and are off.
         options = {"resultTypes": ["violations"], "preload": False, **({"runOnly": list(rules)} if rules else {})}
