@@ -188,6 +188,23 @@ def windows(n):
     return out
 
 
+def take_step_size(k, step_size, steps):
+    """Begin at a new given ε₀, with the averages while steps adapt; the columns are those of :func:`adapted`."""
+    if k[1] != step_size:
+        if k[0] < steps:
+            k[2:5], k[6] = 0, np.log(10 * step_size)
+        k[1] = k[5] = step_size
+
+
+def average_step_size(k, wanted):
+    """A step of dual averaging, after one with the acceptance statistic α; the columns are those of :func:`adapted`."""
+    k[2] += 1
+    k[3] = (1 - 1 / (k[2] + 10)) * k[3] + (wanted - k[7]) / (k[2] + 10)
+    log_eps = k[6] - np.sqrt(k[2]) / 0.05 * k[3]
+    k[4] = k[2] ** -0.75 * log_eps + (1 - k[2] ** -0.75) * k[4]
+    k[5] = np.exp(log_eps)
+
+
 def adapted(run, known, theta, step_size, steps):
     """ε (chains,) and M⁻¹ (chains, dim) of the next step; ``known`` (chains, …) is the chains' own numbers.
 
@@ -200,10 +217,7 @@ def adapted(run, known, theta, step_size, steps):
         for k in known:
             if k[0] == 0 and k[1] != step_size:
                 k[9 + 2 * dim :] = 1
-            if k[1] != step_size and k[0] < steps:
-                k[2:5], k[6] = 0, np.log(10 * step_size)
-            if k[1] != step_size:
-                k[1] = k[5] = step_size
+            take_step_size(k, step_size, steps)
     return known[:, 5].copy(), known[:, 9 + 2 * dim :].copy()
 
 
@@ -217,11 +231,7 @@ def adapt(run, c, known, theta, log_ratio, wanted, steps):
         t, k[0] = k[0], k[0] + 1
         if t >= steps:
             return
-        k[2] += 1
-        k[3] = (1 - 1 / (k[2] + 10)) * k[3] + (wanted - k[7]) / (k[2] + 10)
-        log_eps = k[6] - np.sqrt(k[2]) / 0.05 * k[3]
-        k[4] = k[2] ** -0.75 * log_eps + (1 - k[2] ** -0.75) * k[4]
-        k[5] = np.exp(log_eps)
+        average_step_size(k, wanted)
         for first, end in windows(steps):
             if first <= t < end:
                 mean, scatter = k[9 : 9 + dim], k[9 + dim : 9 + 2 * dim]

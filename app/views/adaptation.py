@@ -10,8 +10,7 @@ from sgmcmc_lab.app.views.marks import lane_labels, number_axis, run_window
 from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_sampler
-from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, inverse_mass_of
-from sgmcmc_lab.samplers.kernels.adaptation import Adaptation as Declaration
+from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, Tuning, inverse_mass_of
 from sgmcmc_lab.samplers.kernels.base import Sampler
 
 WINDOW = 600
@@ -31,7 +30,7 @@ def learnt(run: Run) -> Any:
     return run.momentum[:, run.target.dim * declared(run).vectors :]
 
 
-def declared(run: Run) -> Declaration:
+def declared(run: Run) -> Tuning:
     """The declaration of its sampler, which can adapt."""
     assert run.sampler.adaptation is not None
     return run.sampler.adaptation
@@ -49,8 +48,8 @@ def now(run: Run) -> tuple[float, float] | None:
     if not run.sampler.steps_that_adapt or not (known := learnt(run))[:, STEP_SIZE].all():
         return None
     measured = adapts(run) or declared(run).goes_on
-    followed = float(known[:, STATISTIC].mean()) if measured else float("nan")
-    return float(np.exp(np.log(known[:, STEP_SIZE]).mean())), followed
+    statistic = float(known[:, STATISTIC].mean()) if measured else float("nan")
+    return float(np.exp(np.log(known[:, STEP_SIZE]).mean())), statistic
 
 
 def scales(run: Run, coordinate: int) -> float:

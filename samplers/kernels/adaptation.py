@@ -24,7 +24,7 @@ SHRINKAGE, DELAY, DECAY = 0.05, 10.0, 0.75
 """γ, t₀ and κ of the paper."""
 BEFORE, FIRST_WINDOW, AFTER = 75, 25, 50
 """Steps before the first window, in it, and after the last one."""
-WANTED = {"hmc": 0.651, "chees": 0.651, "nuts": 0.8, "mala": 0.574, "mclmc": 5e-4}
+WANTED = {"hmc": 0.651, "nuts": 0.8, "mala": 0.574, "mclmc": 5e-4}
 """The mean of α: for HMC that of least cost, for MALA that of the fastest moves, as d → ∞ (Beskos et al. 2013; Roberts
 & Rosenthal 1998); for NUTS that of Stan, where α is the mean over a trajectory (Betancourt, Byrne & Girolami 2014). For
 MCLMC the mean of the squared energy error per dimension, as in ``energy_adaptation.py``."""
@@ -35,7 +35,7 @@ MADE, GIVEN, AVERAGED, MEAN_ERROR, LOG_MEAN, STEP_SIZE, SHRUNK_TO, STATISTIC, LE
 window; then three vectors, the mean and the scatter of these draws, and the inverse of the mass."""
 
 
-class Adaptation(NamedTuple):
+class Tuning(NamedTuple):
     """The declaration of a sampler whose chains adapt: the number of a step that ε follows, and what they learn."""
 
     statistic: str
@@ -108,14 +108,20 @@ def average(known, error):
 
 
 @jit.helper
-def begin_step(known, step_size, n):
-    """The ε of a chain's next step, from its numbers, the given ``step_size`` and the number n of adapting steps."""
+def take_step_size(known, step_size, n):
+    """A new given ε replaces a chain's own; while its steps adapt, dual averaging begins again there."""
     if known[GIVEN] != step_size:
-        if known[MADE] == 0:
-            known[VECTORS + 2 * ((known.size - VECTORS) // 3) :] = 1.0
         known[GIVEN] = known[STEP_SIZE] = step_size
         if known[MADE] < n:
             begin_averaging(known)
+
+
+@jit.helper
+def begin_step(known, step_size, n):
+    """The ε of a chain's next step, from its numbers, the given ``step_size`` and the number n of adapting steps."""
+    if known[MADE] == 0 and known[GIVEN] != step_size:
+        known[VECTORS + 2 * ((known.size - VECTORS) // 3) :] = 1.0
+    take_step_size(known, step_size, n)
     return known[STEP_SIZE]
 
 
@@ -150,8 +156,8 @@ def learn(known, x, statistic, wanted, n):
 
 @jit.helper
 def inverse_mass_of(row, dim):
-    """M⁻¹ in the row of a chain's auxiliary variables, (dim,): the last of them."""
-    return row[row.size - dim :]
+    """M⁻¹ in the row of a chain's auxiliary variables, (dim,)."""
+    return row[3 * dim + VECTORS :]
 
 
 @jit.helper

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.expressions.native import Loop
 from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
-from sgmcmc_lab.samplers.kernels.adaptation import Adaptation
+from sgmcmc_lab.samplers.kernels.adaptation import Tuning
 from sgmcmc_lab.samplers.manifolds import Manifold
 from sgmcmc_lab.samplers.parameters import Value, check_all, declared
 from sgmcmc_lab.samplers.requirements import BATCH, FULL
@@ -75,7 +75,7 @@ class Sampler(param.Parameterized):
     momentum: ClassVar[str] = NO_MOMENTUM
     """Whether the first of what a chain has beside θ are a momentum, one for each coordinate, and what a step does with
     the one that is there: :data:`KEPT`, it goes on with it, or :data:`AFRESH`, it begins with another."""
-    adaptation: ClassVar[Adaptation | None] = None
+    adaptation: ClassVar[Tuning | None] = None
     """Its declaration, of a sampler with the parameter ``adapt_steps``."""
     diverges: ClassVar[bool] = False
     """Whether its kernel marks divergent transitions: trajectories with an energy error that is too large."""

@@ -9,7 +9,6 @@ from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
 from sgmcmc_lab.samplers.kernels.adaptation import (
-    GIVEN,
     LEARNT,
     LOG_MEAN,
     MADE,
@@ -17,13 +16,20 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     STEP_SIZE,
     VECTORS,
     WANTED,
-    Adaptation,
+    Tuning,
     average,
-    begin_averaging,
     probability,
+    take_step_size,
 )
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, half_kick, hamiltonian, leapfrog, mark_divergent
+from sgmcmc_lab.samplers.kernels.leapfrog import (
+    draw_momenta,
+    hamiltonian,
+    kick,
+    kick_and_drift,
+    leapfrog,
+    mark_divergent,
+)
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Real
 from sgmcmc_lab.samplers.requirements import FULL
@@ -38,7 +44,7 @@ MOST = 256
 """Leapfrog steps of a trajectory."""
 LEAST = 1e-4
 """The acceptance probability above which a trajectory counts for T."""
-_WANTED = WANTED["chees"]
+_WANTED = WANTED["hmc"]
 
 ADAPTED = r"\text{adapt } \epsilon \text{ and } T"
 ADAPT = r"\\&" + ADAPTED + r"\text{, in the first steps}"
@@ -47,10 +53,7 @@ ADAPT = r"\\&" + ADAPTED + r"\text{, in the first steps}"
 @jit.helper
 def _begin_step(known, step_size, length, n):
     """ε and T of a chain's next step are among its numbers then; a new given value replaces the learnt one."""
-    if known[GIVEN] != step_size:
-        known[GIVEN] = known[STEP_SIZE] = step_size
-        if known[MADE] < n:
-            begin_averaging(known)
+    take_step_size(known, step_size, n)
     if known[GIVEN_LENGTH] != length:
         known[GIVEN_LENGTH] = known[LENGTH] = length
         known[LEARNT] = known[SQUARE] = known[LOG_LENGTH] = 0.0
@@ -127,21 +130,6 @@ def _learn(known, statistic, slope, n):
             known[LENGTH] = exp(known[LOG_LENGTH])
 
 
-@jit.inlined
-def _begin(model, theta, r, grad, step_size, _):
-    """r ← r − (ε/2)∇U, θ ← θ + εr."""
-    for c in range(theta.shape[0]):
-        for i in range(theta.shape[1]):
-            r[c, i] -= step_size / 2 * grad[c, i]
-            theta[c, i] += step_size * r[c, i]
-
-
-@jit.inlined
-def _end(model, theta, r, grad, step_size, _):
-    """r ← r − (ε/2)∇U."""
-    half_kick(r, grad, step_size)
-
-
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
     state, model, source, params, out, info = borrowed((state, model, source, params, out, info))
@@ -162,7 +150,7 @@ def advance(rng, state, model, source, params, out, n, info):
         n_leapfrog = _n_leapfrog(time, step_size)
         draw_momenta(rng, theta, r, before)
         hamiltonian(potential, target_params, theta, r, energy)
-        leapfrog(_begin, _end, (), rng, state, model, source, each, grad, step_size, n_leapfrog)
+        leapfrog(kick_and_drift, kick, (), rng, state, model, source, each, grad, step_size, n_leapfrog)
         info.counts[jit.GRADIENTS] += n_chains * (n_leapfrog + 1)
         hamiltonian(potential, target_params, theta, r, proposed)
         if adapting > 0:
@@ -251,7 +239,7 @@ class ChEES(Sampler):
         label="Adaptation steps",
         doc=f"The number of first steps in which all chains together adapt one ε to an acceptance of {_WANTED}, and one T to the ChEES criterion. These steps are burn-in, and need two chains at least. ε and T begin with the values above. With a schedule only T adapts. 0: nothing adapts.",
     )
-    adaptation = Adaptation("acceptance", _WANTED, length=("T", LENGTH))
+    adaptation = Tuning("acceptance", _WANTED, length=("T", LENGTH))
 
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
@@ -299,10 +287,7 @@ class ChEES(Sampler):
             # Steps made, ε₀, m, H̄, x̄, ε, μ, α, slopes; T, their mean square, the mean of log T, T₀.
             with run.part("adaptation"):
                 for k in known:
-                    if k[1] != eps and k[0] < self.adapt_steps:
-                        k[2:5], k[6] = 0, np.log(10 * eps)
-                    if k[1] != eps:
-                        k[1] = k[5] = eps
+                    textbook.take_step_size(k, eps, self.adapt_steps)
                     if k[12] != length:
                         k[8], k[9:13] = 0, [length, 0, 0, length]
             eps, length = known[0, 5], known[0, 9]
@@ -336,11 +321,7 @@ class ChEES(Sampler):
                 k[0] += 1
                 if k[0] > self.adapt_steps:
                     continue
-                k[2] += 1
-                k[3] = (1 - 1 / (k[2] + 10)) * k[3] + (0.651 - k[7]) / (k[2] + 10)
-                log_eps = k[6] - np.sqrt(k[2]) / 0.05 * k[3]
-                k[4] = k[2] ** -0.75 * log_eps + (1 - k[2] ** -0.75) * k[4]
-                k[5] = np.exp(log_eps)
+                textbook.average_step_size(k, 0.651)
                 if slope != 0 and np.isfinite(slope**2):
                     k[8] += 1
                     k[10] += 0.05 * (slope**2 - k[10])

@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     ADAPT,
     ADAPTED,
     WANTED,
-    Adaptation,
+    Tuning,
     adapt_steps,
     auxiliary,
     begin_steps,
@@ -20,28 +20,20 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     probability,
 )
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
-from sgmcmc_lab.samplers.kernels.leapfrog import draw_momenta, half_kick, hamiltonian, leapfrog, mark_divergent
+from sgmcmc_lab.samplers.kernels.leapfrog import (
+    draw_momenta,
+    hamiltonian,
+    kick,
+    kick_and_drift,
+    leapfrog,
+    mark_divergent,
+)
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Flag, Real
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE, NOISE
 from sgmcmc_lab.samplers.targets.base import Target
 
 _WANTED = WANTED["hmc"]
-
-
-@jit.inlined
-def _begin(model, theta, r, grad, step_size, _):
-    """r ← r − (ε/2)∇Ũ, θ ← θ + εr."""
-    for c in range(theta.shape[0]):
-        for i in range(theta.shape[1]):
-            r[c, i] -= step_size / 2 * grad[c, i]
-            theta[c, i] += step_size * r[c, i]
-
-
-@jit.inlined
-def _end(model, theta, r, grad, step_size, _):
-    """r ← r − (ε/2)∇Ũ."""
-    half_kick(r, grad, step_size)
 
 
 @jit.kernel
@@ -62,7 +54,7 @@ def advance(rng, state, model, source, params, out, n, info):
             begin_steps(state.momentum, more[0], step_size, adapting)
             leapfrog(begin_stride, end_stride, more, rng, state, model, source, each, grad, step_size, n_leapfrog)
         else:
-            leapfrog(_begin, _end, (), rng, state, model, source, each, grad, step_size, n_leapfrog)
+            leapfrog(kick_and_drift, kick, (), rng, state, model, source, each, grad, step_size, n_leapfrog)
         hamiltonian(potential, target_params, theta, r, proposed)
         for c in range(n_chains):
             accept(rng, c, theta, before, energy[c] - proposed[c], proposed[c], info.counts, sure)
@@ -133,7 +125,7 @@ class HMC(Sampler):
         doc="The Metropolis test, with which the target is exactly invariant. It takes the energy of all data, with minibatches too.",
     )
     adapt_steps = adapt_steps(_WANTED)
-    adaptation = Adaptation("acceptance", _WANTED)
+    adaptation = Tuning("acceptance", _WANTED)
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return auxiliary(target, self.adapt_steps)

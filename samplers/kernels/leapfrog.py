@@ -56,6 +56,21 @@ def half_kick(r, grad, step_size):
 
 
 @jit.inlined
+def kick_and_drift(model, theta, r, grad, step_size, _):
+    """The first part of a leapfrog step with unit masses: r ← r − (ε/2)∇Ũ, θ ← θ + εr."""
+    for c in range(theta.shape[0]):
+        for i in range(theta.shape[1]):
+            r[c, i] -= step_size / 2 * grad[c, i]
+            theta[c, i] += step_size * r[c, i]
+
+
+@jit.inlined
+def kick(model, theta, r, grad, step_size, _):
+    """The last part: r ← r − (ε/2)∇Ũ."""
+    half_kick(r, grad, step_size)
+
+
+@jit.inlined
 def leapfrog(begin, end, more, rng, state, model, source, each, grad, step_size, n):
     """Make n leapfrog steps of every chain; ``more`` holds the variables of a sampler's own.
 
