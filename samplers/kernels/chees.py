@@ -168,7 +168,7 @@ def advance(rng, state, model, source, params, out, n, info):
                 out[t, c, i] = theta[c, i]
 
 
-def _plain_slope(time, before, end, r, alpha):
+def textbook_slope(time, before, end, r, alpha):
     """The slope of the criterion in log T in plain Python; 0 where fewer than two trajectories count."""
     some = alpha > 1e-4
     if some.sum() < 2:
@@ -314,7 +314,7 @@ class ChEES(Sampler):
             return
         alpha = np.exp(np.minimum(energy - proposed, 0))
         alpha[~np.isfinite(proposed) | np.isnan(alpha)] = 0
-        slope = _plain_slope(time, before, end, r, alpha) if steps < 256 else 0.0
+        slope = textbook_slope(time, before, end, r, alpha) if steps < 256 else 0.0
         with run.part("adaptation"):
             for k in known:
                 k[7] = 1 / np.mean(1 / alpha) if alpha.all() else 0
