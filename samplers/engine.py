@@ -23,7 +23,7 @@ from sgmcmc_lab.samplers.expressions.compiler import Formulas, Tier
 from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
 from sgmcmc_lab.samplers.lanes import Change
-from sgmcmc_lab.samplers.running_statistics import BLOCK, N_LAGS, Statistics, accumulate, sums_type
+from sgmcmc_lab.samplers.running_statistics import BLOCK, CHAINS, N_LAGS, Statistics, accumulate, sums_type
 from sgmcmc_lab.samplers.schedules import share_of_step
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
 from sgmcmc_lab.samplers.trace import Divergence, Trace
@@ -127,8 +127,10 @@ def advance_all(
     """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
 
     The kernel moves z, and what is counted is θ = ``centre`` + ``factor`` z; without rows of ``factor`` it moves θ.
-    ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from index ``kept_clock[0]`` on.
-    With a ``schedule`` each step has its own size, and so its own call of the kernel; the first step has the number
+    ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from index ``kept_clock[0]`` on, and its weight
+    behind it where draws have weights of their own: a kernel leaves that of a chain's last draw as the last of the
+    chain's auxiliary variables.
+    With a ``schedule`` or such weights each step has its own call of the kernel; the first step has the number
     ``first``.
     """
     n_chains, dim = position.shape
@@ -150,20 +152,27 @@ def advance_all(
     values = np.empty((sums.bins.shape[0], n_chains, block))
     scratch = np.empty((2, block + N_LAGS))
     scheduled = schedule.shape[0] > 0
+    weighing = sums.weights.shape[0] > CHAINS
     shares, now = np.empty(block if scheduled else 0), params.copy()
+    own, last = np.empty((block if weighing else 0, n_chains)), momentum.shape[1] - 1
     lowest = limits.min()
     done = 0
     while done < n:
         m = min(block, n - done)
         diverged = int(counts[jit.DIVERGED])
         counts[jit.CLOCK] = first + done
-        if scheduled:
+        if scheduled or weighing:
             for t in range(m):
-                shares[t] = share_of_step(schedule, first + done + t)
                 counts[jit.CLOCK] = first + done + t
-                # The step size is the first parameter of every kernel that has one.
-                now[0] = params[0] * shares[t]
+                if scheduled:
+                    shares[t] = share_of_step(schedule, first + done + t)
+                    # The step size is the first parameter of every kernel that has one.
+                    now[0] = params[0] * shares[t]
                 kernel(rng, state, model, source, now, draws[t : t + 1], 1, info)
+                if weighing:
+                    share = shares[t] if scheduled else 1.0
+                    for c in range(n_chains):
+                        own[t, c] = share * momentum[c, last]
         else:
             kernel(rng, state, model, source, params, draws, m, info)
         if factor.shape[0] > 0:
@@ -183,11 +192,14 @@ def advance_all(
                     break
         if counting and good > 0:
             observe(draws, good, values)
-            accumulate(sums, draws, values, good, scratch, shares)
+            accumulate(sums, draws, values, good, scratch, shares, own)
             for t in range(good):
                 if kept_clock[2] % kept_clock[1] == 0 and kept_clock[0] < kept.shape[1]:
                     for c in range(n_chains):
-                        kept[c, kept_clock[0]] = draws[t, c]
+                        for i in range(dim):
+                            kept[c, kept_clock[0], i] = draws[t, c, i]
+                        if weighing:
+                            kept[c, kept_clock[0], dim] = own[t, c]
                     kept_clock[0] += 1
                 kept_clock[2] += 1
         done += good
@@ -230,8 +242,8 @@ class Run:
     def __post_init__(self, early: Target | None) -> None:
         spec = self.spec
         jit.prepare(functions(spec))
-        self._aim(spec.target, early)
         self.sampler, self.schedule = spec.make_sampler(), spec.make_schedule()
+        self._aim(spec.target, early)
         self._touched_before, self._gradients_before, self._counted = 0.0, 0.0, 0
         self._gradients_per_step, self._data_per_gradient, self._priced_from = 0.0, 0.0, 0
         self._counts_of_gradient = 1.0
@@ -249,7 +261,7 @@ class Run:
         self._take_formulas()
         self._counted_and_marked = np.zeros(jit.N_COUNTS + jit.N_MARKS * (1 + dim))
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
-        self.kept = np.empty((n, n_kept, dim))
+        self.kept = np.empty((n, n_kept, dim + self.sampler.weighs))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._pending = list(spec.changes)
@@ -268,7 +280,9 @@ class Run:
         self.manifold = self.target.manifold
         self.shape = self.manifold.shape()
         self.limits = limits(self.target)
-        self.statistics = Statistics.empty(self.target.columns, self.spec.n_chains, self.target.dim, self.target.planar)
+        self.statistics = Statistics.empty(
+            self.target.columns, self.spec.n_chains, self.target.dim, self.target.planar, self.sampler.weighs
+        )
 
     def _estimate_by(self, gradient: Estimator) -> None:
         """Take gradients by this estimator, which knows nothing of the chains yet."""
@@ -514,11 +528,12 @@ class Run:
 
     def trace(self) -> Trace:
         """The trace so far. The statistics go on changing with the run; the draws are a copy."""
+        kept, dim = self.kept[:, : self.kept_clock[0]], self.target.dim
         return Trace(
             spec=self.spec,
             target=self.target,
             statistics=self.statistics,
-            draws=self.kept[:, : self.kept_clock[0]].copy() if self.keep_draws else None,
+            draws=kept[..., :dim].copy() if self.keep_draws else None,
             steps=self.steps,
             counted_from=self.counted_from,
             gradients=self.gradients,
@@ -529,6 +544,7 @@ class Run:
             turned=int(self.counts[jit.TURNED]),
             divergence=self.divergence,
             divergent=int(self.counts[jit.DIVERGED]),
+            own_weights=kept[..., dim].copy() if self.keep_draws and self.sampler.weighs else None,
         )
 
 
