@@ -23,6 +23,7 @@ from sgmcmc_lab.samplers.expressions.compiler import Formulas, Tier
 from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
 from sgmcmc_lab.samplers.lanes import Change
+from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.running_statistics import BLOCK, CHAINS, N_LAGS, Statistics, accumulate, sums_type
 from sgmcmc_lab.samplers.schedules import share_of_step
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
@@ -387,7 +388,11 @@ class Run:
             theta = self.position.copy()
             self._aim(change.target)
             self.position = theta
-        self.sampler = make_sampler(change.sampler)
+        sampler = make_sampler(change.sampler)
+        if sampler.weighs != self.sampler.weighs:
+            allowed = "a run goes on with samplers that all weight their draws, or none; allowed is a run of its own"
+            raise SpecError("sampler", sampler.key, allowed)
+        self.sampler = sampler
         self.sampler_params = self.sampler.packed(self.sampled)
         width = len(self.sampler.auxiliary(self.sampled))
         if width != self.momentum.shape[1]:

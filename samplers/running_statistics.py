@@ -528,6 +528,13 @@ class Statistics:
         return self.own_weights or self.weight != self.n_steps
 
     @property
+    def why_weighted(self) -> str:
+        """Why the draws have weights, which have no autocorrelation time; empty where they have none."""
+        if self.own_weights:
+            return "its draws have weights"
+        return "the step size falls" if self.weighted else ""
+
+    @property
     def n_effective(self) -> float:
         """How many draws of equal weight have the same variance of a mean, were the draws independent: (Σw)²/Σw²."""
         return self.total / self.mean_weight

@@ -152,7 +152,16 @@ def reference_steps(run, n):
 ROUNDING = 1e-14
 """How far the end of a step's parts may be from the compiled step's, in relation to the largest number on the way: the
 textbook adds up a minibatch and what it subtracts in another order, and turns along geodesics by other functions."""
-IN_ANOTHER_ORDER = {"adaptive_metropolis", "hmc_ecs", "mclmc", "mirrored_langevin", "psgld", "recipe", "svgd"}
+IN_ANOTHER_ORDER = {
+    "adaptive_metropolis",
+    "contour_sgld",
+    "hmc_ecs",
+    "mclmc",
+    "mirrored_langevin",
+    "psgld",
+    "recipe",
+    "svgd",
+}
 """Samplers on ℝᵈ whose kernels add up the terms of their drift before they move by it, or write a formula otherwise."""
 
 
