@@ -1,4 +1,4 @@
-"""Contour SGLD: weighted draws against the exact weights of modes, and statistics of draws with weights of their own."""
+"""Contour SGLD: weighted draws against the exact weights of modes, and statistics of draws with own weights."""
 
 import csv
 from functools import cache
@@ -23,7 +23,7 @@ from tests.helpers.statistics import put_sampler
 MODES = {"modes": 2, "radius": 2.0, "sd": 0.4, "weight": 0.3}
 """The barrier between the modes is 12.5 above the first one: SGLD at ε = .005 crosses it once in millions of steps."""
 SETTINGS = {"step_size": 0.005, "zeta": 1.0, "n_bins": 20, "width": 1.0, "adapt_steps": 20_000}
-STEPS, CHAINS = 15_000, 100
+STEPS, THIN, CHAINS = 60_000, 4, 100
 Z = 3.9
 """Standard errors: a false alarm in ten thousand comparisons."""
 
@@ -167,6 +167,7 @@ def drawn(kernel=None, sampler="contour_sgld", seed=3):
         sampler_params=params,
         n_chains=CHAINS,
         n_steps=STEPS,
+        thin=THIN,
         burn_in=SETTINGS["adapt_steps"],
         seed=seed,
     )
