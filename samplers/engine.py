@@ -262,7 +262,7 @@ class Run:
         self._take_formulas()
         self._counted_and_marked = np.zeros(jit.N_COUNTS + jit.N_MARKS * (1 + dim))
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
-        self.kept = np.empty((n, n_kept, dim + self.sampler.weighs))
+        self._kept = np.empty((n, n_kept, dim + self.sampler.weighs))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._pending = list(spec.changes)
@@ -330,6 +330,11 @@ class Run:
     def position(self, theta: Array | float) -> None:
         found = np.broadcast_to(theta, self.coordinates.shape)
         self.coordinates[:] = found if self.whitening is None else self.whitening.z(found)
+
+    @property
+    def kept(self) -> Array:
+        """The full trace, (chains, draws, dim), as far as ``kept_clock`` says."""
+        return self._kept[..., : self.target.dim]
 
     @property
     def burn_in(self) -> int:
@@ -447,7 +452,7 @@ class Run:
             *(self.whitening or (np.zeros(dim), np.zeros((0, dim)))), self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
             self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self._counted_and_marked, self.statistics.sums, self.steps >= self.burn_in,
-            self.kept, self.kept_clock, self.schedule.packed(), self.steps, n,
+            self._kept, self.kept_clock, self.schedule.packed(), self.steps, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
         self.steps += done
@@ -533,12 +538,12 @@ class Run:
 
     def trace(self) -> Trace:
         """The trace so far. The statistics go on changing with the run; the draws are a copy."""
-        kept, dim = self.kept[:, : self.kept_clock[0]], self.target.dim
+        made = self.kept_clock[0]
         return Trace(
             spec=self.spec,
             target=self.target,
             statistics=self.statistics,
-            draws=kept[..., :dim].copy() if self.keep_draws else None,
+            draws=self.kept[:, :made].copy() if self.keep_draws else None,
             steps=self.steps,
             counted_from=self.counted_from,
             gradients=self.gradients,
@@ -549,7 +554,9 @@ class Run:
             turned=int(self.counts[jit.TURNED]),
             divergence=self.divergence,
             divergent=int(self.counts[jit.DIVERGED]),
-            own_weights=kept[..., dim].copy() if self.keep_draws and self.sampler.weighs else None,
+            own_weights=self._kept[:, :made, self.target.dim].copy()
+            if self.keep_draws and self.sampler.weighs
+            else None,
         )
 
 

@@ -11,12 +11,18 @@ from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, WANTED, inverse_mass_of
+from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.kernels.energy_adaptation import LENGTH
 
 WINDOW = 600
 """Frames that stay visible."""
 LEAST = 1e-3
 """The least acceptance on the logarithmic axis."""
+
+
+def of_step_size(sampler: Sampler) -> bool:
+    """Whether chains of the sampler adapt their step size."""
+    return sampler.key in WANTED and sampler.steps_that_adapt > 0
 
 
 def learnt(run: Run) -> Any:
@@ -26,8 +32,10 @@ def learnt(run: Run) -> Any:
 
 def now(run: Run) -> tuple[float, float] | None:
     """The geometric mean of ε, and the mean of the last α or energy error, over the chains; None where none adapts."""
+    if not of_step_size(run.sampler):
+        return None
     known = learnt(run)
-    if not run.sampler.steps_that_adapt or not known[:, STEP_SIZE].all():
+    if not known[:, STEP_SIZE].all():
         return None
     return float(np.exp(np.log(known[:, STEP_SIZE]).mean())), float(known[:, STATISTIC].mean())
 
@@ -63,7 +71,7 @@ class Adaptation(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return any(make_sampler(lane.sampler).steps_that_adapt for lane in experiment.lanes)
+        return any(of_step_size(make_sampler(lane.sampler)) for lane in experiment.lanes)
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours

@@ -31,7 +31,7 @@ Z = 3.9
 def small(**more):
     """A short run on two near modes, whose weights are of all sizes."""
     params = {"step_size": 0.02, "zeta": 1.0, "n_bins": 12, "width": 1.0, "adapt_steps": 2000}
-    kinds = {"n_steps": 4000, "burn_in": 10, "thin": 1, "n_chains": 3, "seed": 4, **more}
+    kinds = {"n_steps": 4000, "burn_in": 2000, "thin": 1, "n_chains": 3, "seed": 4, **more}
     return RunSpec.of(
         "gaussian_mixture", "contour_sgld", target_params={"modes": 2, "radius": 1.0}, sampler_params=params, **kinds
     )
@@ -70,7 +70,7 @@ def test_another_number_of_bins_learns_anew():
 def test_a_run_goes_on_with_no_other_kind_of_weights():
     going = Run(RunSpec.of("gaussian_mixture", "sgld"))
     with pytest.raises(SpecError, match="a run goes on with samplers that all weight their draws, or none"):
-        going.change(Change(0, Choice("contour_sgld"), going.spec.gradient))
+        going.change(Change(0, Choice("contour_sgld", ()), going.spec.gradient))
 
 
 # --- the statistics of draws with weights of their own --------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_statistics_are_those_of_the_weighted_draws(schedule, fault):
     assert_allclose(found.chain_weights / UNIT, weights.sum(axis=1), atol=2 / UNIT)
     assert found.chain_weights.sum() == found.total == pytest.approx(found.weight * 3)
     if schedule:
-        assert weights.max() < (1 + 2010 / 200) ** -0.5
+        assert weights.max() < (1 + 2000 / 200) ** -0.5
     weights = {"": weights, "weights dropped": np.ones_like(weights)}.get(fault, weights[[1, 2, 0]])
 
     def compare():
@@ -119,11 +119,11 @@ def test_statistics_are_those_of_the_weighted_draws(schedule, fault):
 def test_weighted_statistics_are_the_same_in_pieces():
     """To the last bit, also where a piece ends within a block."""
     whole, pieces = Run(small()), Run(small())
-    whole.advance(6010)
-    for n in (1, 2008, 1, 3, 1900, 2097):
+    whole.advance(6000)
+    for n in (1, 1998, 1, 3, 1900, 2097):
         pieces.advance(n)
-    for name, value in whole.statistics.sums._asdict().items():
-        assert_array_equal(value, getattr(pieces.statistics.sums, name), err_msg=name)
+    for name in ("clock", "bins", "joint", "powers", "weights", "history", "tail"):
+        assert_array_equal(getattr(whole.statistics.sums, name), getattr(pieces.statistics.sums, name), err_msg=name)
     assert_array_equal(whole.momentum, pieces.momentum)
 
 
@@ -201,7 +201,7 @@ def test_weighted_draws_have_the_weights_of_far_modes(tmp_path):
     the modes is off by 3.9 standard errors from the spread of 100 chains (false alarms: 2e-4). The bias of Euler steps
     is at most that of SGLD, whose variance is ε/2σ² = 1.6 % too large; both modes have the same shape, so that it is
     the same in both, and that of the weight is of the second order.
-    SGLD with as many gradients has not left the first mode. Planted faults: importance weights left out; the paper's
+    SGLD with as many steps has hardly left the first mode. Planted faults: importance weights left out; the paper's
     weight p_J^ζ, constant in a bin; the other sign of the multiplier; p that is not learnt.
     """
     theta, weights, energies, levels = drawn()
@@ -214,10 +214,10 @@ def test_weighted_draws_have_the_weights_of_far_modes(tmp_path):
     bins = np.clip(np.floor(energies / SETTINGS["width"]).astype(int), 0, SETTINGS["n_bins"] - 1)
     of_bins = np.exp(SETTINGS["zeta"] * np.take_along_axis(levels, bins, axis=1))
     assert off(square, of_bins, variance, inflated) > Z
-    assert (drawn(sampler="sgld")[0][..., 0] > 0).all()
+    assert (drawn(sampler="sgld")[0][..., 0] > 0).mean() > 0.95
     for right, wrong in (
         ("factor = 1 + zeta * slope", "factor = 1 - zeta * slope"),
         ("_learn(levels, j, rate / (memory[c, _LEARNT] ** _EXPONENT + delay), zeta)", "pass"),
     ):
         stuck = drawn(edited(contour_sgld, right, wrong, tmp_path).advance)[0][..., 0] > 0
-        assert stuck.mean() > 0.9, wrong
+        assert stuck.mean() > 0.95, wrong
