@@ -188,8 +188,9 @@ def weigh_each(sums, own, n, weights):
     """Make the weights (chains, n) of ``n`` steps of the draws' own (≥ n, chains); each chain carries its part."""
     n_chains = weights.shape[0]
     totals, carry = sums.weights[CHAINS : CHAINS + n_chains], sums.weights[CHAINS + n_chains :]
-    for c in range(n_chains):
-        for t in range(n):
+    # Step by step, so that the sum of the squares is the same in pieces.
+    for t in range(n):
+        for c in range(n_chains):
             exact = own[t, c] * UNIT
             sums.weights[SQUARES] += exact * exact
             exact += carry[c]
