@@ -72,6 +72,7 @@ from sgmcmc_lab.app.views.temperature import Temperature
 from sgmcmc_lab.app.views.thermostat import Thermostat
 from sgmcmc_lab.app.views.torus import Torus
 from sgmcmc_lab.app.views.trace import TraceView
+from sgmcmc_lab.app.views.variational import Variational
 from sgmcmc_lab.app.views.written import Written
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.choices import make_schedule
@@ -125,6 +126,7 @@ VIEWS: Registry[type[View]] = Registry(
     GradientNoise,
     Drift,
     Marginal,
+    Variational,
     Energies,
     KS,
     KSD,

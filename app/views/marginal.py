@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from bokeh.models import Label
 
 from sgmcmc_lab.app.views.base import COLUMNS, Data, LaneFrame, View
 from sgmcmc_lab.app.views.marks import is_brief, lane_labels, no_draws
@@ -69,11 +70,16 @@ class Marginal(View):
             self.hint = "the target is not known; means of the later steps"
             self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
-        # Long names need the whole width.
-        columns = 2 if column.exact and all(map(is_brief, scene.lanes)) else 1
-        several = len(scene.lanes) > 1 or not column.exact
-        self._labels = lane_labels(self, p, columns=columns) if several else [self.caption(p)]
+        self._labels = self._label(p)
         return p
+
+    def _label(self, figure: Any) -> list[Label]:
+        """A label for each lane."""
+        names, exact = self.scene.lanes, self.scene.column.exact
+        # Long names need the whole width.
+        columns = 2 if exact and all(map(is_brief, names)) else 1
+        several = len(names) > 1 or not exact
+        return lane_labels(self, figure, columns=columns) if several else [self.caption(figure)]
 
     def live_data(self) -> dict[str, Any]:
         return {

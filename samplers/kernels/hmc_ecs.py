@@ -9,6 +9,7 @@ from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import borrowed
 from sgmcmc_lab.samplers.kernels.base import AFRESH, Sampler
+from sgmcmc_lab.samplers.kernels.leapfrog import mark_divergent
 from sgmcmc_lab.samplers.kernels.metropolis import ACCEPT, accept
 from sgmcmc_lab.samplers.parameters import Count, Real, SpecError, Value
 from sgmcmc_lab.samplers.requirements import BATCH, ENERGIES, FULL, MODE
@@ -123,6 +124,7 @@ def advance(rng, state, model, source, params, out, n, info):
             proposed = _energy(theta[c], mode[0], slope, apart)
             for i in range(dim):
                 proposed += r[c, i] ** 2 / 2
+            mark_divergent(info.counts, t, c, n_chains, energy, proposed)
             accept(rng, c, theta, before, energy - proposed, proposed, info.counts, False)
             info.counts[jit.GRADIENTS] += (n_leapfrog + 1) * m + block
             for i in range(dim):
@@ -176,6 +178,7 @@ class HMCECS(Sampler):
     gradient_age = None
     moving = True
     momentum = AFRESH
+    diverges = True
     # Given θ, the indices are not uniform, as they are at the start.
     stationary_start = False
     counts_data = True

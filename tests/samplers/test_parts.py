@@ -55,7 +55,10 @@ def test_every_declared_part_is_played(s):
     if s == "recipe":
         gamma = {"step_size": 0.01, "diffusion_entries": ("theta",)}
         played |= {part.name for part in take_apart(started(s, "gamma", "full", gamma)).parts}
-    assert played == set(SAMPLERS[s].parts)
+    unlike = sorted(played ^ set(SAMPLERS[s].parts))
+    assert not unlike, (
+        f"textbook_step makes a part under run.part or by samplers/textbook.py, and parts declares it; not both: {unlike}"
+    )
 
 
 def test_to_look_at_a_step_changes_nothing():

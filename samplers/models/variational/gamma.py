@@ -1,6 +1,7 @@
 """Stochastic gradient variational Bayes with gamma approximating distributions (Knowles 2015)."""
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, lgamma, log, log1p
 from typing import Any
@@ -57,6 +58,19 @@ def around(mean: Array) -> GammaState:
     return GammaState(theta, Ascent(theta.size), array("d"))
 
 
+@np.errstate(all="ignore")  # what is no longer finite is found below
+def climb(model: Any, state: GammaState, rng: Generator, change: Callable[[Ascent, Array], Array]) -> None:
+    """One draw from q and one step of its shapes and rates; ``change`` is the optimiser's, of a gradient."""
+    shape, rate = softplus(state.theta)
+    log_x, slope, grad = np.empty_like(shape), np.empty_like(shape), np.empty_like(shape)
+    entropy = draw(rng, shape, rate, log_x, slope)
+    state.elbo.append(model.log_joint(log_x, grad) + entropy)
+    g = np.stack(path_gradient(grad, log_x, slope, shape, rate)) * -np.expm1(-np.stack([shape, rate]))
+    state.theta += change(state.ascent, g.ravel()).reshape(state.theta.shape)
+    if not np.isfinite(state.theta).all():
+        raise FloatingPointError("A parameter of q is no longer finite: the step size is too large.")
+
+
 class GammaAscent(AscentMethod):
     """A product of gammas fitted by stochastic gradients of the ELBO (Knowles 2015, Algorithm 1).
 
@@ -75,18 +89,9 @@ class GammaAscent(AscentMethod):
     source = "Knowles 2015, Algorithm 1"
     has_elbo = True
 
-    @np.errstate(all="ignore")  # what is no longer finite is found below
     def advance(self, model: Any, state: GammaState, rng: Generator) -> int:
         """One draw, one step."""
-        shape, rate = softplus(state.theta)
-        log_x, slope, grad = np.empty_like(shape), np.empty_like(shape), np.empty_like(shape)
-        entropy = draw(rng, shape, rate, log_x, slope)
-        state.elbo.append(model.log_joint(log_x, grad) + entropy)
-        g = np.stack(path_gradient(grad, log_x, slope, shape, rate)) * -np.expm1(-np.stack([shape, rate]))
-        change = self.change(state.ascent, g.ravel())
-        state.theta += change.reshape(state.theta.shape)
-        if not np.isfinite(state.theta).all():
-            raise FloatingPointError("A parameter of q is no longer finite: the step size is too large.")
+        climb(model, state, rng, self.change)
         return model.n_data
 
     tried_at = ({},)

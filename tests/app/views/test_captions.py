@@ -26,6 +26,8 @@ from sgmcmc_lab.samplers import Change, Run
 from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.diagnostics.calibration import Calibration
 from sgmcmc_lab.samplers.models.run import start
+from sgmcmc_lab.samplers.models.variational.gamma import GammaAscent, around
+from sgmcmc_lab.samplers.running_statistics import bin_edges
 from tests.helpers.checks_views import build, experiment_of, frames, open_link, records, scene_of
 
 N_CHAINS, BURN_IN, BEFORE, AFTER = 12, 40, 300, 400
@@ -452,6 +454,50 @@ def marginal(key):
         inside = [((one.values >= at - width / 2) & (one.values < at + width / 2)).mean() / width for at in x]
         np.testing.assert_allclose(heights, inside, atol=1e-9)
     assert width == pytest.approx((column.high - column.low) / 2048 * round(width / (column.high - column.low) * 2048))
+
+
+@recomputes("variational")
+def variational(key):
+    """q by the steps in plain Python, with AdaGrad by hand, and KL(q‖p) of a gamma from a log-normal by its formula."""
+    made = stage(key, "lognormal", ["geometric_ou", "sgrld"], {"mu": 0.3})
+    while made.view.background(made.frame):
+        pass
+    mu, sigma, first = 0.3, 0.5, np.exp(0.3)
+    steps = BURN_IN + BEFORE + AFTER
+
+    class Model:
+        n_data = 0
+
+        @staticmethod
+        def log_joint(log_x, grad):
+            grad[:] = -1 - (log_x - mu) / sigma**2
+            return 0.0
+
+    class ByHand(GammaAscent):
+        def textbook_change(self, ascent, g):
+            ascent.velocity = 0.9 * ascent.velocity + 0.1 * g
+            ascent.squares = ascent.squares + ascent.velocity**2
+            return ascent.velocity / (1e-6 + np.sqrt(ascent.squares))
+
+    ByHand.__abstractmethods__ = frozenset()
+    method, state, rng = ByHand(), around(np.array([first])), np.random.Generator(np.random.SFC64(11))
+    for _ in range(steps):
+        method.textbook_step(rng, Model, state)
+    (a,), (b,) = np.log(1 + np.exp(state.theta))
+    m, v = special.digamma(a) - log(b), special.polygamma(1, a)
+    log_p = -m - ((m - mu) ** 2 + v) / (2 * sigma**2) - log(sqrt(2 * np.pi) * sigma)
+    kl = a * log(b) - special.gammaln(a) + (a - 1) * m - a - log_p
+    column = made.target.columns[0]
+    edges = bin_edges(column)
+    gap = np.abs(special.gammainc(a, b * edges) - special.ndtr((np.log(edges) - mu) / sigma)).max()
+    expected = []
+    for one in made.raw:
+        below = np.searchsorted(np.sort(one.values.ravel()), edges, side="left") / one.values.size
+        expected.append(f"{one.name}  KS {np.abs(below - column.cdf(edges)).max():.2g}")
+    assert captions(made) == [*expected, f"q  KL(q‖p) {kl:.2g}, KS {gap:.2g}, steps {steps:,}"]
+    x, heights = made.view.compute(made.frame)["q"]
+    density = stats.gamma(a, scale=1 / b).pdf(10**x) * 10**x * log(10)
+    np.testing.assert_allclose(heights, density, atol=0.02 * density.max())
 
 
 @recomputes("energies")

@@ -20,7 +20,20 @@ from sgmcmc_lab.app.live.lanes import Progress
 from sgmcmc_lab.app.live.lanes.densities import DensityLanes, LaneRecord
 from sgmcmc_lab.app.live.lanes.models import load
 from sgmcmc_lab.app.state import AppState
-from sgmcmc_lab.app.views import VIEWS, curl, evolution, fitting, mgf, moments, order, planes, spectrum, trace, written
+from sgmcmc_lab.app.views import (
+    VIEWS,
+    curl,
+    evolution,
+    fitting,
+    mgf,
+    moments,
+    order,
+    planes,
+    spectrum,
+    trace,
+    variational,
+    written,
+)
 from sgmcmc_lab.app.views.base import Frame, Position, Scene, View
 from sgmcmc_lab.app.views.drift import CUT
 from sgmcmc_lab.app.views.models.scores import curve
@@ -72,6 +85,7 @@ def small_work():
         patch.setattr(evolution, "CELLS", evolution.BLOCK * evolution.SHOWN)
         patch.setattr(moments, "CHAINS", 500)
         patch.setattr(mgf, "CHAINS", 500)
+        patch.setattr(variational, "MOST_STEPS", 20)
         patch.setattr(written, "FINE", 32)
         patch.setitem(written.CELLS, 2, 32)
         patch.setattr(order, "CHAINS", 10)
