@@ -128,37 +128,25 @@ def bin_pairs(scales, x, y, n, joint):
 
 @jit.helper
 def bin_weights(scales, values, bits, n, weights, bins):
-    """Count (chains, n) values of one column, each step with its weight."""
+    """Count (chains, n) values of one column with their weights, (1, n) of all chains or (chains, n)."""
     low, per_unit = scales[1], scales[2]
     for c in range(values.shape[0]):
+        row = weights[min(c, weights.shape[0] - 1)]
         for t in range(n):
             x = bits[c, t] * _BITS if scales[0] > 0 else values[c, t]
             place = (x - low) * per_unit
-            bins[0 if place < 0 else N_BINS + 1 if place >= N_BINS else int(place) + 1] += weights[t]
+            bins[0 if place < 0 else N_BINS + 1 if place >= N_BINS else int(place) + 1] += row[t]
 
 
 @jit.helper
 def bin_weights_of_pairs(scales, x, y, n, weights, joint):
-    """Count (chains, n) pairs, each step with its weight."""
+    """Count (chains, n) pairs with their weights, (1, n) of all chains or (chains, n)."""
     for c in range(x.shape[0]):
+        row = weights[min(c, weights.shape[0] - 1)]
         for t in range(n):
             i, j = (x[c, t] - scales[0]) * scales[1], (y[c, t] - scales[2]) * scales[3]
             if 0 <= i < N_JOINT and 0 <= j < N_JOINT:
-                joint[int(i), int(j)] += weights[t]
-
-
-@jit.helper
-def bin_own_weights(scales, values, bits, n, weights, bins):
-    """Count (chains, n) values of one column, each with its own weight (chains, n)."""
-    for c in range(values.shape[0]):
-        bin_weights(scales, values[c : c + 1], bits[c : c + 1], n, weights[c], bins)
-
-
-@jit.helper
-def bin_own_weights_of_pairs(scales, x, y, n, weights, joint):
-    """Count (chains, n) pairs, each with its own weight (chains, n)."""
-    for c in range(x.shape[0]):
-        bin_weights_of_pairs(scales, x[c : c + 1], y[c : c + 1], n, weights[c], joint)
+                joint[int(i), int(j)] += row[t]
 
 
 @jit.helper
@@ -276,17 +264,13 @@ def accumulate(sums, draws, values, n, scratch, shares, own):
     n_columns, n_chains = values.shape[0], values.shape[1]
     watched = sums.history.shape[0]
     bits = values.view(np.int64)
-    each = np.empty((n_chains, n) if own.shape[0] > 0 else (0, 0), dtype=np.int64)
-    weights = np.empty(min(n, shares.shape[0]), dtype=np.int64)
-    alone, weighted = each.shape[0] > 0, weights.shape[0] > 0
-    if alone:
-        weigh_each(sums, own, n, each)
-        for k in range(n_columns):
-            bin_own_weights(sums.scales[k], values[k], bits[k], n, each, sums.bins[k])
-        if sums.joint.shape[0] > 0:
-            bin_own_weights_of_pairs(sums.joint_scales, values[0], values[1], n, each, sums.joint)
-    elif weighted:
-        weigh(sums, shares, n, weights)
+    rows = n_chains if own.shape[0] > 0 else 1 if shares.shape[0] > 0 else 0
+    weights, weighted = np.empty((rows, n), dtype=np.int64), rows > 0
+    if weighted:
+        if own.shape[0] > 0:
+            weigh_each(sums, own, n, weights)
+        else:
+            weigh(sums, shares, n, weights[0])
         for k in range(n_columns):
             bin_weights(sums.scales[k], values[k], bits[k], n, weights, sums.bins[k])
         if sums.joint.shape[0] > 0:
@@ -305,10 +289,8 @@ def accumulate(sums, draws, values, n, scratch, shares, own):
         for c in range(n_chains):
             for t in range(n):
                 z[t] = (values[k, c, t] - centre) * per_scale
-            if alone:
-                add_weighted_powers(z, n, each[c], sums.powers[k, c])
-            elif weighted:
-                add_weighted_powers(z, n, weights, sums.powers[k, c])
+            if weighted:
+                add_weighted_powers(z, n, weights[min(c, rows - 1)], sums.powers[k, c])
             else:
                 add_powers(z, n, sums.powers[k, c])
             if c < watched:

@@ -66,6 +66,9 @@ def in_turn(found):
     yield from ((*pair, each[turn % len(each)]) for turn, (pair, each) in enumerate(others.items()))
 
 
+SOON = {"contour_sgld": {"adapt_steps": 5}}
+"""Parameters of samplers that count none of their first steps, with which those are soon over."""
+
 OFFERED = list(triples())
 """Those of the page. To ask every sampler for its gradients anew takes as long as to compare one with its textbook."""
 
