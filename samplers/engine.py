@@ -536,9 +536,30 @@ class Run:
         other.statistics, other._counted_and_marked = self.statistics.copy(), self._counted_and_marked.copy()
         return other
 
+    def _diverging(self) -> tuple[NDArray[np.bool_] | None, str]:
+        """Whether the transition to each kept draw diverged, (chains, draws); None where that is not known, and why."""
+        if not self.keep_draws or not self.sampler.diverges:
+            return None, ""
+        # Counted from the first kept step on.
+        if self.kept_clock[2] - 1 != self.counted:
+            return (
+                None,
+                f"left out: the run changed at step {self.counted_from:,}, and divergent transitions before it are not known",
+            )
+        made = int(self.counts[jit.DIVERGED])
+        if made > jit.N_MARKS:
+            return None, f"left out: of {made:,} divergent transitions only the last {jit.N_MARKS} are known"
+        found, kept = self.divergent, int(self.kept_clock[0])
+        draws, rest = np.divmod(found.steps - self.counted_from, self.spec.thin)
+        good = (rest == 0) & (draws <= kept)
+        out = np.zeros((self.spec.n_chains, kept), dtype=bool)
+        out[found.chains[good], draws[good] - 1] = True
+        return out, ""
+
     def trace(self) -> Trace:
         """The trace so far. The statistics go on changing with the run; the draws are a copy."""
         made = self.kept_clock[0]
+        diverging, unknown = self._diverging()
         return Trace(
             spec=self.spec,
             target=self.target,
@@ -554,6 +575,8 @@ class Run:
             turned=int(self.counts[jit.TURNED]),
             divergence=self.divergence,
             divergent=int(self.counts[jit.DIVERGED]),
+            diverging=diverging,
+            diverging_unknown=unknown,
             own_weights=self._kept[:, :made, self.target.dim].copy()
             if self.keep_draws and self.sampler.weighs
             else None,

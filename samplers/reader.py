@@ -220,6 +220,10 @@ class ExperimentReader(Reader):
             stages += [(x, make_target(x.target, self.temperature) if x.target else target) for x in lane.changes]
             for at, of in stages:
                 estimator, kernel = make_gradient(at.gradient), make_sampler(at.sampler)
+                if settings["n_chains"] < kernel.least_chains:
+                    allowed = f"{kernel.title} adapts across chains; allowed are {kernel.least_chains} chains or more"
+                    self.problem(SpecError("n_chains", settings["n_chains"], allowed), kernel.least_chains)
+                    settings["n_chains"] = kernel.least_chains
                 memory, a_gradient = len(estimator.first_memory(of)), _numbers(estimator, of)
                 variables = len(kernel.auxiliary(of))
                 numbers, step = (

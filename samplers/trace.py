@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels.base import Sampler
@@ -69,6 +70,11 @@ class Trace:
     divergence: Divergence | None
     divergent: int = 0
     """Divergent transitions: trajectories with an energy error above 1000."""
+    diverging: NDArray[np.bool_] | None = None
+    """Whether the transition to each stored draw diverged, (chains, draws); None where that is not known, and for
+    samplers without divergent transitions."""
+    diverging_unknown: str = ""
+    """Why it is not known."""
     own_weights: Array | None = None
     """The weight of each stored draw of each chain, (chains, draws), from a sampler that weights its draws."""
 
@@ -101,7 +107,9 @@ class Trace:
     def to_arviz(self) -> Any:
         """An ArviZ ``DataTree`` with the group posterior, and the spec's JSON among its attributes.
 
-        Where draws have weights, the group sample_stats holds them.
+        Where draws have weights, the group sample_stats holds them, and of a sampler with divergent transitions
+        ``diverging``, whether the transition to the draw diverged; where that is not known for all draws,
+        the attribute ``diverging`` says why.
         Variable ``theta`` holds θ (chain, draw, dim); on the simplex ``omega`` holds ω besides. Of a target that has
         the log density of each row the group log_likelihood holds it (chain, draw, row), up to
         ``MAX_LOG_LIKELIHOOD`` numbers; beyond, the attribute ``log_likelihood`` says that it is left out.
@@ -116,8 +124,13 @@ class Trace:
             posterior["omega"] = self.values()
             dims["omega"] = ["coordinate"]
         groups, left_out = {"posterior": posterior}, ""
+        stats: dict[str, Any] = {}
         if (weights := self.weights) is not None:
-            groups["sample_stats"] = {"weight": np.broadcast_to(weights, self.draws.shape[:2]).copy()}
+            stats["weight"] = np.broadcast_to(weights, self.draws.shape[:2]).copy()
+        if self.diverging is not None:
+            stats["diverging"] = self.diverging
+        if stats:
+            groups["sample_stats"] = stats
         if isinstance(self.target, HasRows):
             n = self.draws.shape[0] * self.draws.shape[1] * self.target.n_data
             if n <= MAX_LOG_LIKELIHOOD:
@@ -138,6 +151,8 @@ class Trace:
             tree.attrs["turned"] = self.turned
         if self.divergent:
             tree.attrs["divergent"] = self.divergent
+        if self.diverging_unknown:
+            tree.attrs["diverging"] = self.diverging_unknown
         if self.divergence is not None:
             tree.attrs["divergence"] = self.divergence.message
         return tree

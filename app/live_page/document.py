@@ -278,10 +278,9 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
     keys = [key for key in LIVE if any(key in kind["views"] for kind in kinds)]
     throws = sum(make_sampler(one.lanes[0].sampler).momentum == KEPT for one in alone)
     counts = range(1, max(MOST_LANES, n_lanes) + 1) if changes else [n_lanes]
-    scenes = {
-        n: replace(_scene(state), lanes=NAMES[:n], throws=min(throws, n), noted=0, parts=names_of(alone))
-        for n in counts
-    }
+    diverges = any(SAMPLERS[one.lanes[0].sampler.key].diverges for one in alone)
+    scene = replace(_scene(state), diverges=diverges, noted=0, parts=names_of(alone))
+    scenes = {n: replace(scene, lanes=NAMES[:n], throws=min(throws, n)) for n in counts}
     drawn = {n: _drawn(keys, scene) for n, scene in scenes.items()}
     with_parts = [one.view.key for one in drawn[n_lanes] if "parts" in one.view.feeds]
     slow = _slow(alone, kinds, with_parts, replace(scenes[n_lanes], lanes=NAMES[:1], throws=min(throws, 1)))

@@ -1,6 +1,6 @@
-"""The step size and the acceptance of chains that adapt, along the run."""
+"""The step size of chains that adapt, and the number that it follows, along the run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ from sgmcmc_lab.app.views.marks import lane_labels, number_axis, run_window
 from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_sampler
-from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, WANTED, inverse_mass_of
+from sgmcmc_lab.samplers.kernels.adaptation import MADE, STATISTIC, STEP_SIZE, inverse_mass_of
+from sgmcmc_lab.samplers.kernels.adaptation import Adaptation as Declaration
 from sgmcmc_lab.samplers.kernels.base import Sampler
-from sgmcmc_lab.samplers.kernels.energy_adaptation import LENGTH
 
 WINDOW = 600
 """Frames that stay visible."""
@@ -20,24 +20,38 @@ LEAST = 1e-3
 """The least acceptance on the logarithmic axis."""
 
 
-def of_step_size(sampler: Sampler) -> bool:
-    """Whether chains of the sampler adapt their step size."""
-    return sampler.key in WANTED and sampler.steps_that_adapt > 0
+def followed(samplers: Iterable[Sampler]) -> tuple[str, ...]:
+    """The names of what the adaptation of some samplers follows, each once; of those that adapt."""
+    found = [sampler.adaptation.statistic for sampler in samplers if sampler.adaptation and sampler.steps_that_adapt]
+    return tuple(dict.fromkeys(found))
 
 
 def learnt(run: Run) -> Any:
-    """The numbers of every chain: behind its momentum, and with MCLMC behind the last gradient, too."""
-    return run.momentum[:, run.target.dim * (2 if run.sampler.key == "mclmc" else 1) :]
+    """The numbers of every chain, behind its momentum and what else it has as long as that."""
+    return run.momentum[:, run.target.dim * declared(run).vectors :]
+
+
+def declared(run: Run) -> Declaration:
+    """The declaration of its sampler, which can adapt."""
+    assert run.sampler.adaptation is not None
+    return run.sampler.adaptation
+
+
+def adapts(run: Run) -> bool:
+    """Whether the next step adapts."""
+    return bool(learnt(run)[0, MADE] < run.sampler.steps_that_adapt)
 
 
 def now(run: Run) -> tuple[float, float] | None:
-    """The geometric mean of ε, and the mean of the last α or energy error, over the chains; None where none adapts."""
-    if not of_step_size(run.sampler):
+    """The geometric mean of ε, and the mean of what it follows in the last step, over the chains; None where none
+    adapts. NaN in place of a number that only adapting steps measure, after the last of them.
+    """
+    sampler = run.sampler
+    if sampler.adaptation is None or not sampler.steps_that_adapt or not (known := learnt(run))[:, STEP_SIZE].all():
         return None
-    known = learnt(run)
-    if not known[:, STEP_SIZE].all():
-        return None
-    return float(np.exp(np.log(known[:, STEP_SIZE]).mean())), float(known[:, STATISTIC].mean())
+    measured = adapts(run) or declared(run).goes_on
+    followed = float(known[:, STATISTIC].mean()) if measured else float("nan")
+    return float(np.exp(np.log(known[:, STEP_SIZE]).mean())), followed
 
 
 def scales(run: Run, coordinate: int) -> float:
@@ -48,7 +62,7 @@ def scales(run: Run, coordinate: int) -> float:
 def covariance(run: Run) -> Array | None:
     """M⁻¹ of the first chain in the coordinates of θ, (dim, dim); None where it learns no masses."""
     dim = run.target.dim
-    if now(run) is None or run.sampler.key == "mclmc":
+    if now(run) is None or declared(run).length is not None:
         return None
     variances = np.asarray(inverse_mass_of(run.momentum[0], dim))
     if not np.isfinite(variances).all():
@@ -60,9 +74,9 @@ def covariance(run: Run) -> Array | None:
 
 
 class Adaptation(View):
-    """ε and the acceptance of the last step, means over the chains, and the acceptance wanted; one point per frame.
+    """ε and what it follows, means over the chains, and the mean wanted of this; one point per frame.
 
-    In place of the acceptance MCLMC has the squared energy error of an adapting step, per dimension.
+    ε follows the acceptance, or with MCLMC the squared energy error per dimension, which only adapting steps measure.
     """
 
     key = "adaptation"
@@ -71,16 +85,17 @@ class Adaptation(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return any(of_step_size(make_sampler(lane.sampler)) for lane in experiment.lanes)
+        return bool(followed(make_sampler(lane.sampler) for lane in experiment.lanes))
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
-        p = plot(colours, scene.axis_label, "ε, acceptance", (0, 1), (0.01, 1.2), y_axis_type="log")
+        p = plot(colours, scene.axis_label, ", ".join(("ε", *scene.adapts)), (0, 1), (0.01, 1.2), y_axis_type="log")
         number_axis(p.xaxis)
         for i, _ in enumerate(scene.lanes):
-            source = self.feed(f"lane {i}", "x", "step_size", "acceptance", rollover=WINDOW)
+            source = self.feed(f"lane {i}", "x", "step_size", rollover=WINDOW)
             p.line("x", "step_size", source=source, line_color=colours.lanes[i], line_width=2.5)
-            p.line("x", "acceptance", source=source, line_color=colours.lanes[i], line_width=FINE, line_join="bevel")
+            follows = self.feed(f"followed {i}", "x", "y", rollover=WINDOW)
+            p.line("x", "y", source=follows, line_color=colours.lanes[i], line_width=FINE, line_join="bevel")
             wanted = self.feed(f"wanted {i}", "y")
             p.hspan(y="y", source=wanted, line_color=colours.lanes[i], line_dash="dotted", line_width=1.5)
         self.moving_range("x", p.x_range)
@@ -98,10 +113,15 @@ class Adaptation(View):
             if found is None or run.steps == self._steps[i]:
                 continue
             self._steps[i] = run.steps
-            wanted = WANTED[run.sampler.key]
-            shown = found[0], max(found[1], min(LEAST, wanted / 100))
-            out[f"lane {i}"] = np.array([lane.x]), np.array([shown[0]]), np.array([shown[1]])
-            out[f"wanted {i}"] = (np.array([wanted]),)
+            wanted = declared(run).wanted
+            shown = [found[0]]
+            if np.isfinite(found[1]):
+                shown.append(max(found[1], min(LEAST, wanted / 100)))
+            out[f"lane {i}"] = np.array([lane.x]), np.array(shown[:1])
+            if len(shown) > 1:
+                out[f"followed {i}"] = np.array([lane.x]), np.array(shown[1:])
+            # A number that no step measures has no wanted mean.
+            out[f"wanted {i}"] = (np.full(len(shown) - 1, wanted),)
             self._shown += [(lane.x, y) for y in shown]
         if out:
             self._shown = self._shown[-2 * WINDOW * len(lanes) :]
@@ -117,10 +137,10 @@ class Adaptation(View):
             if found is None:
                 out[label.id] = f"{name}  does not adapt"
                 continue
-            adapts = learnt(run)[0, MADE] < run.sampler.steps_that_adapt
-            if run.sampler.key == "mclmc":
-                other = f"L {learnt(run)[:, LENGTH].mean():.3g}"
+            if length := declared(run).length:
+                symbol, place = length
+                other = f"{symbol} {learnt(run)[:, place].mean():.3g}"
             else:
                 other = f"scale {scales(run, min(self.scene.coordinate, run.target.dim - 1)):.3g}"
-            out[label.id] = f"{name}  {'adapts' if adapts else 'fixed'}: ε {found[0]:.3g}, {other}"
+            out[label.id] = f"{name}  {'adapts' if adapts(run) else 'fixed'}: ε {found[0]:.3g}, {other}"
         return out

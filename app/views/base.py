@@ -94,8 +94,8 @@ class Scene:
     """Of how many lanes the chains go on with a momentum, and so can be thrown."""
     noted: int = 0
     """Of how many lanes something may be noted that no picture shows: refused proposals, noise too large."""
-    adapts: bool = False
-    """Whether the chains of some lane adapt."""
+    adapts: tuple[str, ...] = ()
+    """The numbers that the adaptation of lanes follows, by name; none where no chains adapt."""
     diverges: bool = False
     """Whether transitions of some lane may diverge, and are marked."""
     live: bool = False

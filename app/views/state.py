@@ -222,7 +222,7 @@ class State(View):
 
     def _add_paths(self, p: Any) -> None:
         colours = self.scene.colours
-        self._label = self.caption_above(p, self.scene.noted + 1 + self.scene.adapts)
+        self._label = self.caption_above(p, self.scene.noted + 1 + bool(self.scene.adapts))
         for i, _ in enumerate(self.scene.lanes):
             path = self.feed(f"path {i}", "x", "y", rollover=PATH)
             if self.scene.target.dim == 1:
@@ -250,9 +250,8 @@ class State(View):
                 line_color=colours.surface,
                 line_width=1.5,
             )
-        self._marked = self.scene.diverges and not self.scene.live
         self._sent = [(0, 0)] * len(self.scene.lanes)
-        for i, _ in enumerate(self.scene.lanes if self._marked else ()):
+        for i, _ in enumerate(self.scene.lanes if self.scene.diverges else ()):
             found: ColumnDataSource = self.feed(f"diverged {i}", "x", "y")
             p.scatter(
                 "x", "y", source=found, size=6, marker=MARKERS[i], fill_color=colours.bad, line_color=colours.surface
@@ -317,7 +316,7 @@ class State(View):
                 out[f"path {i}"] = (
                     (x, np.full_like(x, -0.06 * self._span[1])) if len(self._coordinates) == 1 else (x, y)
                 )
-            if self._marked:
+            if self.scene.diverges:
                 out.update(self._diverged(i, lane))
             if self._ellipses:
                 out[f"mass {i}"] = self._ellipse(lane)

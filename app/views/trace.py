@@ -86,14 +86,12 @@ class TraceView(View):
         self.moving_range("x", p.x_range)
         self._shown: list[deque[float]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
         self._ends: list[Array] = [np.zeros((0, 2)) for _ in scene.lanes]
-        # A live page has no such marks.
-        marked = scene.diverges and not scene.live
-        for i, _ in enumerate(scene.lanes if marked else ()):
+        for i, _ in enumerate(scene.lanes if scene.diverges else ()):
             rug = self.feed(f"rug {i}", "x", "y")
             p.scatter("x", "y", source=rug, marker="dash", angle=np.pi / 2, size=20, line_color=colours.bad)
         self._low = low
-        self._labels = lane_labels(self, p, more=1 + marked)
-        self._kept = self.caption_above(p, len(scene.lanes) + 1 + marked, len(scene.lanes))
+        self._labels = lane_labels(self, p, more=1 + scene.diverges)
+        self._kept = self.caption_above(p, len(scene.lanes) + 1 + scene.diverges, len(scene.lanes))
         return p
 
     def live_data(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from bokeh.models import Label
 
-from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
+from sgmcmc_lab.app.views.base import EXACT, Array, Data, LaneFrame, View
 from sgmcmc_lab.app.views.marginal import HIGHEST, Marginal
 from sgmcmc_lab.app.views.marks import LONG, brief, lane_labels, no_draws
 from sgmcmc_lab.samplers import Experiment
@@ -39,6 +39,7 @@ class Variational(Marginal):
     """The exact density, the density of q, which climbs its ELBO by as many steps as a chain makes, and histograms."""
 
     key = "variational"
+    requires = EXACT
     title = "Gamma SGVB beside draws"
     hint = "line: the target; dashed: q of gamma SGVB"
     help = (

@@ -8,7 +8,7 @@ const CHAINS = 20_000
 /** The process whose moments Corollary 3.2 gives, and whose transform Theorem 3.1 gives. */
 export const LAW = "cir"
 /** Nothing is counted while a batch runs, so that its statistics need no room. */
-export const NO_ROOM = { HISTORY: 0, TAIL: 0, N_LEVELS: 0, N_BINS: 0, N_JOINT: 0 }
+export const NO_ROOM = { HISTORY: 0, TAIL: 0, N_LEVELS: 0, N_BINS: 0, N_JOINT: 0, MARKS: 0 }
 
 /** What an ensemble is of; with another key it starts again.
  * @typedef {{description: any, sampler: any, gradient: any, target: any, coordinate: number, share: boolean}} Key */

@@ -1,5 +1,9 @@
 // Texts and axis ranges that several views share, as in app/views/marks.py and scales.py.
 
+import { grouped } from "./format.js"
+
+/** The lanes' signs in a text. */
+export const SIGNS = "●■▲◆▼★"
 export const LONG = 64
 export const FEWEST_LAGS = 20
 export const TINY = 2.2250738585072014e-308
@@ -19,6 +23,9 @@ export const roundUp = (x) => {
   const power = 10 ** Math.floor(Math.log10(x))
   return power * ([1, 2, 5].find((step) => x <= power * step * (1 + 1e-9)) ?? 10)
 }
+
+/** How many transitions of a lane's statistics diverged; nothing where none did. @param {import("./run.js").Run} run */
+export const diverged = (run) => (run.diverged ? `${grouped(run.diverged)} of ${grouped(run.nDraws)} transitions diverged` : "")
 
 /** Why a picture of a lane's draws is empty; nothing where it is not. @param {any} run */
 export const noDraws = (run) => (run.nDraws ? "" : run.steps ? "burn-in: no draws yet" : "no draws yet")

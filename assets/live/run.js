@@ -4,7 +4,7 @@ import { numbersOf } from "./engine.js"
 import { Followed } from "./followed.js"
 import { general } from "./format.js"
 
-export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS] = [0, 1, 2, 3, 4]
+export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS, TURNED, DIVERGED] = [0, 1, 2, 3, 4, 5, 6]
 export const [STEPS, KEPT, STRIDE, WRITTEN, WEIGHT] = [0, 1, 2, 3, 4]
 /** The `momentum` of samplers that keep it from step to step. */
 const KEPT_MOMENTUM = "kept"
@@ -60,7 +60,8 @@ export class Run {
     if (momentum) this._throw(numbersOf(momentum))
     if (description.velocity && this.sampler.momentum === KEPT_MOMENTUM) this._throw(this._white(Float64Array.from(description.velocity)))
     this._put("last_gradient", engine.zeros([n, dim]))
-    this._put("counts", engine.zeros([constants.COUNTS]))
+    // Behind the counts are the places of the last divergent transitions, and where these ended.
+    this._put("counts", engine.zeros([constants.COUNTS + constants.MARKS * (1 + dim)]))
     this.keep(keep)
     this._put("kept_clock", engine.zeros([3], "i8"))
     engine.integers(this.arrays.kept_clock).set([0n, BigInt(description.thin), 1n])
@@ -326,11 +327,14 @@ export class Run {
     counts[GRADIENTS] = 0
     if (this.steps <= this.burnIn) {
       this.countedFrom = this.steps
-      counts.fill(0)
+      this._restartCounts()
     }
     if (done < n) this._stop(this.sampler.divergence)
     else if (this.target.watched && this.energies().some((u) => u === -Infinity)) this._stop(this.target.unbounded)
   }
+
+  /** Without divergent transitions, none of their marks is read. */
+  _restartCounts() { this.engine.view(this.arrays.counts).fill(0, 0, this.constants.COUNTS) }
 
   /** Reset the statistics, but not the chains. */
   restartStatistics() {
@@ -339,7 +343,7 @@ export class Run {
     const written = clock[WRITTEN]
     for (const name of SUMS) if (!["scales", "joint_scales", "tail"].includes(name)) engine.integers(sums[name]).fill(0n)
     clock.set([0n, 0n, 1n, written, 0n])
-    engine.view(this.arrays.counts).fill(0)
+    this._restartCounts()
     this.countedFrom = this.steps
     this.followed?.restart()
   }
@@ -366,6 +370,26 @@ export class Run {
 
   /** A count divided by the number of draws. @param {number} index */
   share(index) { return this.engine.view(this.arrays.counts)[index] / Math.max(this.nDraws, 1) }
+
+  /** The number of divergent transitions of the counted steps. */
+  get diverged() { return this.engine.view(this.arrays.counts)[DIVERGED] }
+
+  /** The last divergent transitions of the counted steps, oldest first: the numbers of their steps, from 1, their chains,
+   * and where they ended, θ [transition][coordinate] flat. */
+  get divergent() {
+    const { diverged, constants: { COUNTS, MARKS }, description: { n_chains: n }, target: { dim } } = this
+    const counts = this.engine.view(this.arrays.counts)
+    const found = Array.from({ length: Math.min(diverged, MARKS) }, (_, i) => (Math.max(0, diverged - MARKS) + i) % MARKS)
+      .map((slot) => ({ slot, step: Math.floor(counts[COUNTS + slot] / n), chain: counts[COUNTS + slot] % n }))
+      // Of a chunk that ended early, some steps were not made.
+      .filter(({ step }) => step < this.steps)
+    const theta = new Float64Array(found.length * dim)
+    found.forEach(({ slot }, k) => {
+      const at = COUNTS + MARKS + slot * dim
+      theta.set(counts.subarray(at, at + dim), k * dim)
+    })
+    return { steps: found.map(({ step }) => step + 1), chains: found.map(({ chain }) => chain), theta }
+  }
 
   get acceptance() { return this.share(ACCEPTED) }
   get clipped() { return this.share(CLIPPED) }

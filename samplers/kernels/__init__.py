@@ -9,6 +9,7 @@ from sgmcmc_lab.samplers.kernels.baoab import BAOAB
 from sgmcmc_lab.samplers.kernels.barker import Barker
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.kernels.bps import BouncyParticle
+from sgmcmc_lab.samplers.kernels.chees import ChEES
 from sgmcmc_lab.samplers.kernels.chmc import CHMC
 from sgmcmc_lab.samplers.kernels.cir import CIR
 from sgmcmc_lab.samplers.kernels.contour_sgld import ContourSGLD
@@ -98,6 +99,7 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     Austerity,
     TunaMH,
     HMCECS,
+    ChEES,
     ContourSGLD,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -11,6 +11,7 @@ A new step size during adaptation becomes ε₀, and dual averaging begins again
 """
 
 from math import exp, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ SHRINKAGE, DELAY, DECAY = 0.05, 10.0, 0.75
 """γ, t₀ and κ of the paper."""
 BEFORE, FIRST_WINDOW, AFTER = 75, 25, 50
 """Steps before the first window, in it, and after the last one."""
-WANTED = {"hmc": 0.651, "nuts": 0.8, "mala": 0.574, "mclmc": 5e-4}
+WANTED = {"hmc": 0.651, "chees": 0.651, "nuts": 0.8, "mala": 0.574, "mclmc": 5e-4}
 """The mean of α: for HMC that of least cost, for MALA that of the fastest moves, as d → ∞ (Beskos et al. 2013; Roberts
 & Rosenthal 1998); for NUTS that of Stan, where α is the mean over a trajectory (Betancourt, Byrne & Girolami 2014). For
 MCLMC the mean of the squared energy error per dimension, as in ``energy_adaptation.py``."""
@@ -32,6 +33,22 @@ LEAST = 20
 MADE, GIVEN, AVERAGED, MEAN_ERROR, LOG_MEAN, STEP_SIZE, SHRUNK_TO, STATISTIC, LEARNT, VECTORS = range(10)
 """The numbers of a chain: the steps made, the given ε₀, m, H̄, x̄, ε, μ, the last α and the number of draws in the
 window; then three vectors, the mean and the scatter of these draws, and the inverse of the mass."""
+
+
+class Adaptation(NamedTuple):
+    """The declaration of a sampler whose chains adapt: the number of a step that ε follows, and what they learn."""
+
+    statistic: str
+    """The name of this number."""
+    wanted: float
+    """The mean of it that ε aims at."""
+    goes_on: bool = True
+    """Whether the steps after the adaptation measure it, too."""
+    vectors: int = 1
+    """The vectors of a chain, each as long as θ, before the numbers that it learns."""
+    length: tuple[str, int] | None = None
+    """The symbol and the place of the length that it learns; None where it learns M⁻¹, in its last numbers."""
+
 
 ADAPTED = r"\text{adapt } \epsilon \text{ and } M"
 ADAPT = r"\\&" + ADAPTED + r"\text{, in the first steps}"
@@ -133,8 +150,8 @@ def learn(known, x, statistic, wanted, n):
 
 @jit.helper
 def inverse_mass_of(row, dim):
-    """M⁻¹ in the row of a chain's auxiliary variables, (dim,)."""
-    return row[3 * dim + VECTORS :]
+    """M⁻¹ in the row of a chain's auxiliary variables, (dim,): the last of them."""
+    return row[row.size - dim :]
 
 
 @jit.helper

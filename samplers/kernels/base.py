@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.expressions.native import Loop
 from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
+from sgmcmc_lab.samplers.kernels.adaptation import Adaptation
 from sgmcmc_lab.samplers.manifolds import Manifold
 from sgmcmc_lab.samplers.parameters import Value, check_all, declared
 from sgmcmc_lab.samplers.requirements import BATCH, FULL
@@ -74,6 +75,8 @@ class Sampler(param.Parameterized):
     momentum: ClassVar[str] = NO_MOMENTUM
     """Whether the first of what a chain has beside θ are a momentum, one for each coordinate, and what a step does with
     the one that is there: :data:`KEPT`, it goes on with it, or :data:`AFRESH`, it begins with another."""
+    adaptation: ClassVar[Adaptation | None] = None
+    """Its declaration, of a sampler that adapts its step size in the first ``adapt_steps``."""
     diverges: ClassVar[bool] = False
     """Whether its kernel marks divergent transitions: trajectories with an energy error that is too large."""
     stationary_start: ClassVar[bool] = True
@@ -140,6 +143,11 @@ class Sampler(param.Parameterized):
     def thermostats(self, target: Target) -> int:
         """The number of ξ of a chain, the last of its auxiliary variables."""
         return 0
+
+    @property
+    def least_chains(self) -> int:
+        """The fewest chains of a run: more than one where a step learns across them."""
+        return 1
 
     @classmethod
     def fits(cls, target: type[Target]) -> bool:

@@ -10,6 +10,7 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     ADAPT,
     ADAPTED,
     WANTED,
+    Adaptation,
     adapt_steps,
     auxiliary,
     begin_steps,
@@ -132,6 +133,7 @@ class HMC(Sampler):
         doc="The Metropolis test, with which the target is exactly invariant. It takes the energy of all data, with minibatches too.",
     )
     adapt_steps = adapt_steps(_WANTED)
+    adaptation = Adaptation("acceptance", _WANTED)
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return auxiliary(target, self.adapt_steps)

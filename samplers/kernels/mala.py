@@ -13,6 +13,7 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     ADAPTED,
     STEP_SIZE,
     WANTED,
+    Adaptation,
     adapt_steps,
     auxiliary,
     begin_step,
@@ -127,6 +128,7 @@ class MALA(Sampler):
         doc="The time that a proposal advances. Too large, and all are rejected.",
     )
     adapt_steps = adapt_steps(_WANTED)
+    adaptation = Adaptation("acceptance", _WANTED)
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return auxiliary(target, self.adapt_steps)

@@ -6,7 +6,7 @@ import numpy as np
 
 from sgmcmc_lab.samplers import textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels.adaptation import MADE
+from sgmcmc_lab.samplers.kernels.adaptation import MADE, WANTED, Adaptation
 from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
 from sgmcmc_lab.samplers.kernels.energy_adaptation import (
     ADAPT,
@@ -202,6 +202,7 @@ class MCLMC(Sampler):
         doc="The distance after which the direction is forgotten. About √d times the target's width is good; every L is right.",
     )
     adapt_steps = adapt_steps()
+    adaptation = Adaptation("energy error²/d", WANTED["mclmc"], goes_on=False, vectors=2, length=("L", LENGTH))
 
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:

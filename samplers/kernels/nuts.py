@@ -13,6 +13,7 @@ from sgmcmc_lab.samplers.kernels.adaptation import (
     ADAPT,
     ADAPTED,
     WANTED,
+    Adaptation,
     adapt_steps,
     auxiliary,
     begin_step,
@@ -216,6 +217,7 @@ class NUTS(Sampler):
         doc="A trajectory has at most 2^J points; each costs one gradient.",
     )
     adapt_steps = adapt_steps(_WANTED)
+    adaptation = Adaptation("acceptance", _WANTED)
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         return auxiliary(target, self.adapt_steps)

@@ -153,10 +153,11 @@ def signatures(spec: RunSpec) -> dict[str, dict[str, Any]]:
 
 
 def constants() -> dict[str, int]:
-    """The sizes of the running statistics' arrays."""
+    """The sizes of the arrays of running statistics, counts and marks."""
     names = ("N_BINS", "N_JOINT", "N_LAGS", "LAG_RATIO", "N_LEVELS", "WATCHED", "HISTORY", "TAIL")
     return {name: getattr(running_statistics, name) for name in names} | {
         "COUNTS": jit.N_COUNTS,
+        "MARKS": jit.N_MARKS,
         "MOST_LAGS": autocorrelation.MOST_LAGS,
         "WORK": convergence.WORK,
     }

@@ -298,7 +298,7 @@ class Held:
             "last_gradient": run.last_gradient,
             "memory": run.memory,
             "data": run.data,
-            "counts": run.counts,
+            **_split(run._counted_and_marked),
             "kept": run.kept[:, : run.kept_clock[0]],
             "kept_clock": run.kept_clock,
             **run.statistics.sums._asdict(),
@@ -318,9 +318,16 @@ class Held:
         """Of the page's."""
         arrays = {name: unpacked(packed) for name, packed in found["arrays"].items()}
         arrays["kept"] = arrays["kept"][:, : arrays["kept_clock"][0]]
+        arrays |= _split(arrays["counts"])
         fields = {name: found["fields"][there] for name, there in FIELDS.items()}
         fields |= {name: found["fields"][name] for name in ("acceptance", "clipped", "divergence")}
         return cls(arrays, fields)
+
+
+def _split(counts: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """The counts, and the places and draws of the last divergent transitions, which are behind them."""
+    counts, places, theta = np.split(counts, [jit.N_COUNTS, jit.N_COUNTS + jit.N_MARKS])
+    return {"counts": counts, "places": places, "diverged": theta}
 
 
 @dataclass
@@ -407,6 +414,11 @@ def compare(here: Held, there: Held, target: Target, *, chaotic: bool = False) -
     found = apart(here.arrays["counts"][:, None].T, there.arrays["counts"][:, None].T)
     if found > ALLOWED:
         out.add(f"counts: {found:.1e} apart")
+    if not same(here.arrays["places"], there.arrays["places"]):
+        out.add("places of divergent transitions differ")
+    ended = here.arrays["diverged"]
+    if (found := apart(ended, there.arrays["diverged"], np.abs(ended).max(initial=0.0))) > ALLOWED:
+        out.add(f"draws of divergent transitions: {found:.1e} apart")
     _compare_statistics(here.arrays, there.arrays, out)
     return out
 

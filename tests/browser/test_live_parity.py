@@ -17,6 +17,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from sgmcmc_lab.app.live_page import live_page
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.settings import Settings
@@ -70,6 +71,7 @@ TYPED_D = {"diffusion_entries": ("1 + theta^2/4",), "layout": "theta"}
 TYPED_DQ = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1 + theta^2/9"), "curl_entries": ("-1 - theta^2/9",)}
 REFRESHED = {"layout": "theta_r", "diffusion_entries": ("0", "0", "0"), "curl_entries": ("-1",), "refresh": 2.0}
 FALLING = {"key": "polynomial", "params": {"exponent": 0.5, "offset": 3.0}}
+FLAT = {"key": "polynomial", "params": {"exponent": 0.34, "offset": 1e4}}
 COUNTS = PRESETS["counts"]._asdict() | {"table": "counts"}
 NARROW = {**COUNTS, "prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 0.1)"}
 POSTERIOR = {"target": "posterior", "gradient": "minibatch"}
@@ -157,6 +159,13 @@ JOBS = {
     "a start and a momentum": Job(spec("quartic", "hmc", start=(0.5, -1.0)), [50, HELD]),
     "a momentum that goes on": Job(spec("quartic", "sghmc", start=(0.5, -1.0), momentum=(-2.5, 0.25)), [HELD, 50, HELD]),
     "a momentum on a sphere": Job(spec("von_mises", "sggmc", momentum=(1.0, 0.25)), [HELD, 30, HELD]),
+    "divergent transitions": Job(
+        spec("quartic", "hmc", burn_in=20, schedule=FLAT, sampler_params={"step_size": 0.42}),
+        [110, HELD, to("quartic", "hmc", sampler_params={"step_size": 0.4}), 60, HELD],
+    ),
+    "more divergent transitions than marks": Job(
+        spec("double_well", "hmc", sampler_params={"step_size": 0.6}), [50, HELD, 250, HELD]
+    ),
     "one chain": Job(spec("quartic", "baoab", n_chains=1), [200, HELD]),
     "nine chains": Job(spec("quartic", "baoab", n_chains=9), [200, HELD]),
     "a hundred chains": Job(spec("quartic", "baoab", n_chains=100), [200, HELD]),
@@ -248,6 +257,8 @@ def test_the_runs_are_what_their_names_say():
     assert held["a memory that stays"][0].arrays["memory"].any()
     assert not held["a memory that starts again"][0].arrays["memory"].any()
     assert [x.arrays["momentum"].shape[1] for x in held["other variables"]] == [0, 1, 2]
+    few, many = ([x.arrays["counts"][jit.DIVERGED] for x in held[name]] for name in JOBS if "divergent" in name)
+    assert 20 < few[1] < few[0] < jit.N_MARKS < many[1]
     assert held["more steps than the history and the tail hold"][0].arrays["clock"][2] > 1
 
 
@@ -374,6 +385,9 @@ SCRIPTS = {
     "variables drawn afresh": ("run.js", "now.set(old.subarray", "if (n < 0) now.set(old.subarray", JOBS["other variables"]),
     "a refusal kept": ("run.js", "if (this.divergence?.refused) this.divergence = null", "", JOBS["a change after a refused start"]),
     "no projection": ("run.js", 'this.engine.call("project"', 'if (this.steps) this.engine.call("project"', JOBS["a momentum on a sphere"]),
+    "no marks": ("run.js", "constants.COUNTS + constants.MARKS * (1 + dim)", "constants.COUNTS", JOBS["divergent transitions"]),
+    "marks of other steps": ("run.js", "first: this.steps, n", "first: 0, n", JOBS["more divergent transitions than marks"]),
+    "marks counted before": ("run.js", "fill(0, 0, this.constants.COUNTS) }", "fill(0, 0, 0) }", JOBS["divergent transitions"]),
     "a step of divergence": ("run.js", "(this.steps + 1).toLocale", "(this.steps + 2).toLocale", JOBS["a chain that leaves"]),
 }  # fmt: skip
 

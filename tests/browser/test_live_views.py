@@ -21,7 +21,8 @@ from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of, paused, st
 
 CASES = {
     "quartic": ("quartic", ("sgld", "full"), ("sghmc", "gaussian")),
-    "well": ("double_well", ("hmc", "full"), ("sghmc", "full")),
+    "well": ("double_well", ({"key": "hmc", "params": {"step_size": 0.6}}, "full"), ("sghmc", "full")),
+    "marks": ("quartic", ({"key": "hmc", "params": {"step_size": 0.42}}, "full")),
     "typed": ({"key": "typed", "params": {"energy": "theta^4/4 - theta^2"}}, ("sgld", "full"), ("hmc", "full")),
     "circle": ("von_mises", ("sggmc", "gaussian"), ("gsgnht", "gaussian")),
     "torus": ("mises_posterior", ("sggmc", "full"), ("gsgnht", "full")),
@@ -30,12 +31,14 @@ CASES = {
     "simplex": ("sparse_dirichlet", ("scir", "minibatch"), ("sgrld", "minibatch")),
     "data": ("linear_regression", ("sgld", "minibatch"), ("sghmc", "minibatch")),
 }
+OF_ONE = {"marks": ["state", "trace"]}
+"""The views compared on a page of one lane: others name the lane in their captions, which Python's do not."""
 CHAINS = 6
 SINGLE = 13
 """Steps that are made one by one from the start."""
 AFTER = 3
 """Steps that are made one by one after the page has played: its frames before them are its own."""
-BEFORE = {"torus": ("exact", "side"), "temperature": ()}
+BEFORE = {"torus": ("exact", "side"), "temperature": (), "trace": ("rug",)}
 """Feeds that go by the frames before, too."""
 ANSWERED = "(n) => document.getElementById('steps').textContent.replaceAll(',', '') === String(n)"
 
@@ -151,7 +154,7 @@ def test_every_view_has_a_case():
 def test_a_page_shows_what_python_shows(opened, name):
     """From the start everything, and after some hundred steps everything that does not go by earlier frames."""
     experiment, text = made(name)
-    keys = live_keys(text)
+    keys = OF_ONE.get(name) or live_keys(text)
     page = still(opened, text, keys)
     python = Python(experiment, keys)
     step_on(page, SINGLE)
@@ -174,6 +177,9 @@ TRUTH = ("k, cdf: cdf[k],", "k, cdf: cdf[0],")
 FIRST = ("this.records.map((record) => record.frame(", "this.records.map((_, i) => this.records[i && 0].frame(")
 TURNED = ("good.map((point) => point[k]))", "good.map((point) => point[(k + 1) % 3]))")
 OTHER = ("this.scene = { coordinate,", "this.scene = { coordinate: 1,")
+OTHER_CHAIN = ("chain: counts[COUNTS + slot] % n", "chain: (counts[COUNTS + slot] + 1) % n")
+LATER = ("steps: found.map(({ step }) => step + 1)", "steps: found.map(({ step }) => step + 2)")
+OTHER_PLACE = ("COUNTS + MARKS + slot * dim", "COUNTS + MARKS + (slot + 1) * dim")
 
 
 @pytest.mark.parametrize(
@@ -195,10 +201,16 @@ OTHER = ("this.scene = { coordinate,", "this.scene = { coordinate: 1,")
         ("globe", TURNED, {"globe"}),
         ("frames", TURNED, {"frames"}),
         ("quartic", OTHER, {"marginal", "phase", "trace"}),
+        ("well", OTHER_CHAIN, {"trace"}),
+        ("well", LATER, {"trace"}),
+        ("marks", OTHER_CHAIN, {"trace"}),
+        ("marks", OTHER_PLACE, {"state"}),
     ],
 )
 def test_another_picture_is_seen(opened, name, fault, wrong):
-    """Planted faults: a histogram shifted by a bar, another column's CDF, one lane for both, other coordinates."""
+    """Planted faults: a histogram shifted by a bar, another column's CDF, one lane for both, other coordinates, and
+    divergent transitions of another chain, a step later, or at another one's place.
+    """
     experiment, text = made(name)
     changed = text.replace(*fault)
     assert changed != text

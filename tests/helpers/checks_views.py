@@ -10,6 +10,7 @@ from sgmcmc_lab.app.live.lanes.densities import LaneRecord
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views import fitting as fitting_keys
+from sgmcmc_lab.app.views.adaptation import followed
 from sgmcmc_lab.app.views.base import COLUMNS, EXACT, Frame, LaneFrame, Scene, View
 from sgmcmc_lab.samplers import Change, Experiment, Lane, Run
 from sgmcmc_lab.samplers.kernels.base import KEPT
@@ -53,7 +54,7 @@ def records(target, samplers, n_chains=4, target_params=None, gradients=None, ke
 def scene_of(made, coordinate=0, dark=False, axis="steps"):
     titles = tuple(record.run.sampler.title for record in made)
     throws = sum(record.run.sampler.momentum == KEPT for record in made)
-    adapts = any(record.run.sampler.steps_that_adapt for record in made)
+    adapts = followed(record.run.sampler for record in made)
     diverges = any(record.run.sampler.diverges for record in made)
     return Scene(made[0].run.target, titles, coordinate, axis, dark, throws=throws, adapts=adapts, diverges=diverges)
 

@@ -254,6 +254,8 @@ FAULTS = {
     ("sweep-figures", 1): [({"target": {"strength": 0.1, "shrinkage": 100.0}}, (1, 2, 3))],
     ("sweep-figures", 2): [({"target": {"strength": 1.0, "shrinkage": 1.0}, "lane1": {"sampler": {"cost_ratio": 1000.0}}}, (1,))],
     ("sweep", 3): [((1, 2), (1,)), ({"target": {"strength": 0.9}}, (2,))],
+    # The rule in the place of the other.
+    ("sweep", 4): [((1, 2), (1, 2, 3)), ({"target": {"strength": 1.0}}, (4,))],
 }  # fmt: skip
 PATCHED = {("scan", 3)}
 """The claims about Gibbs: their fault is another formula for τ, 1 + s²N/m."""

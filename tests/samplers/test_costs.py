@@ -89,7 +89,7 @@ STEP = {
     "demcz": Cost(0, energies=1),
     "contour_sgld": Cost(1),  # and the energy of the same draws, as for MALA
 }
-COUNTED = {"nuts", "zigzag", "bps", "slice", "elliptical_slice", "austerity", "tunamh", "hmc_ecs"}
+COUNTED = {"nuts", "zigzag", "bps", "slice", "elliptical_slice", "austerity", "tunamh", "hmc_ecs", "chees"}
 """Samplers whose steps differ in length: what is reported is compared with the calls alone."""
 
 PER_GRADIENT = {
@@ -134,7 +134,7 @@ TIME = {
     **dict.fromkeys(("barker", "sg_barker"), EPS**2 / 2),  # noise N(0, s²) is that of √(2ε)
     **dict.fromkeys(("exact", "rwm", "nuts", "svgd", "zigzag", "bps"), 0.0),
     **dict.fromkeys(("mclmc", "adaptive_metropolis", "demcz", "slice", "elliptical_slice"), 0.0),
-    **dict.fromkeys(("austerity", "tunamh"), 0.0),
+    **dict.fromkeys(("austerity", "tunamh", "chees"), 0.0),
 }
 """The time of the SDE that a step advances; 0 where there is no SDE behind it, or no fixed time."""
 

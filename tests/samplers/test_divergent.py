@@ -1,11 +1,16 @@
 """Divergent transitions: where they are marked, and that nothing else is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import xarray as xr
 
-from sgmcmc_lab.samplers import Run, RunSpec
+from sgmcmc_lab.samplers import Change, Run, RunSpec, textbook
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.kernels import hmc
+from sgmcmc_lab.samplers.kernels import chmc, gmc, hmc, rmhmc
+from sgmcmc_lab.samplers.kernels.leapfrog import TOO_FAR
+from tests.helpers.checks_samplers import reference_steps
 from tests.helpers.edited import edited, faulty
 
 CHAINS, STEPS, BURN_IN = 4, 2000, 150
@@ -72,6 +77,128 @@ def test_the_last_marks_stay_and_a_copy_keeps_its_own():
     run.restart_statistics()
     assert len(run.divergent.steps) == 0
     np.testing.assert_array_equal(standing.divergent.theta, before.theta)
+
+
+STEEP = {
+    "rmhmc": (rmhmc, "gamma", {"shape": 1000.0}, 2.0, (1980.0,)),
+    "gmc": (gmc, "fisher", {"concentration": 100.0, "colatitude": 0.0}, 1.0, (0.0, 0.0, -1.0)),
+    "chmc": (chmc, "fisher", {"concentration": 100.0, "colatitude": 0.0}, 1.5, (0.0, 0.0, -1.0)),
+}
+"""The module, a target and its parameters, a step size and a start from which one leapfrog step may diverge.
+
+RMHMC's start is just below 2a − 1, above which half a kick by ε = 2 has no real root: the kick ends near p' = −1, and
+the drift near θ = 0. On the sphere a chain starts opposite to the mean direction, where no force acts, and the kick at
+the end of its step is large."""
+COMPARED = 60
+
+
+def steep(sampler, kernel=None, **params):
+    _, target, target_params, step_size, start = STEEP[sampler]
+    params = {"step_size": step_size, "n_leapfrog": 1} | params
+    spec = RunSpec.of(
+        target,
+        sampler,
+        target_params=target_params,
+        sampler_params=params,
+        n_chains=CHAINS,
+        n_steps=COMPARED,
+        start=start,
+    )
+    run = Run(spec, keep_draws=True)
+    if kernel is not None:
+        run.sampler = faulty(run.sampler, kernel)
+    return run
+
+
+def check_steep(run, monkeypatch):
+    """Marked are the transitions whose energy error is above 1000 in plain Python, which are rejections."""
+    errors, plain = [], textbook.accept
+
+    def noted(rng, play, c, theta, before, log_ratio, energy, sure=False):
+        errors.append(-log_ratio[c])
+        plain(rng, play, c, theta, before, log_ratio, energy, sure)
+
+    with monkeypatch.context() as during:
+        during.setattr(textbook, "accept", noted)
+        reference_steps(run, COMPARED)
+    run.advance(COMPARED)
+    found, expected = run.divergent, np.reshape(errors, (COMPARED, CHAINS)) > TOO_FAR
+    marked = np.zeros_like(expected)
+    marked[found.steps - 1, found.chains] = True
+    np.testing.assert_array_equal(marked, expected)
+    assert 10 <= expected.sum() == run.counts[jit.DIVERGED] < expected.size
+    first = np.broadcast_to(run.spec.first_positions(), (CHAINS, 1, run.target.dim))
+    draws = np.concatenate([first, run.kept], axis=1)
+    np.testing.assert_array_equal(found.theta, draws[found.chains, found.steps])
+    np.testing.assert_array_equal(found.theta, draws[found.chains, found.steps - 1])
+
+
+@pytest.mark.parametrize("sampler", STEEP)
+def test_divergent_transitions_are_those_of_plain_python(sampler, monkeypatch):
+    check_steep(steep(sampler), monkeypatch)
+    short = steep(sampler, step_size=0.1)
+    short.advance(COMPARED)
+    assert short.counts[jit.DIVERGED] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sampler", "right", "wrong"),
+    [
+        ("rmhmc", "n_chains, energy[c], proposed[c])", "n_chains, proposed[c], energy[c])"),
+        ("gmc", "mark_divergent(info.counts, t, c,", "mark_divergent(info.counts, t, n_chains - 1 - c,"),
+        ("chmc", "mark_divergent(info.counts, t, c,", "mark_divergent(info.counts, max(t - 1, 0), c,"),
+    ],
+)
+def test_the_comparison_finds_another_sign_chain_and_step(sampler, right, wrong, monkeypatch, tmp_path):
+    run = steep(sampler, edited(STEEP[sampler][0], right, wrong, tmp_path).advance)
+    with pytest.raises(AssertionError):
+        check_steep(run, monkeypatch)
+
+
+THIN = 3
+
+
+def check_exported(run, trace):
+    """ArviZ's ``diverging`` of a thinned run: the kept draws of divergent transitions, and no others."""
+    known, shown = run.divergent, trace.to_arviz()["sample_stats"]["diverging"].values
+    steps, draws = known.steps - BURN_IN, trace.draws
+    own = steps % THIN == 0
+    assert shown.dtype == bool and shown.shape == draws.shape[:2] and 5 <= shown.sum() == own.sum() < len(own)
+    expected = sorted(zip(known.chains[own], steps[own] // THIN - 1, strict=True))
+    np.testing.assert_array_equal(np.argwhere(shown), expected)
+    # Each is where its transition ended.
+    np.testing.assert_array_equal(np.sort(draws[shown], axis=0), np.sort(known.theta[own], axis=0))
+
+
+@pytest.mark.slow
+def test_a_file_says_of_each_kept_draw_whether_its_transition_diverged(tmp_path):
+    """In NetCDF, too; the planted faults are a shift by a draw, and another chain."""
+    run, _ = funnel("hmc", thin=THIN, steps=3 * STEPS)
+    trace = run.trace()
+    check_exported(run, trace)
+    trace.save(tmp_path / "draws.nc")
+    with xr.open_datatree(tmp_path / "draws.nc") as tree:
+        np.testing.assert_array_equal(tree["sample_stats"]["diverging"], trace.diverging)
+    for fault in (np.roll(trace.diverging, 1, axis=1), np.roll(trace.diverging, 1, axis=0)):
+        with pytest.raises(AssertionError):
+            check_exported(run, replace(trace, diverging=fault))
+
+
+def test_a_file_says_why_it_does_not_know_which_transitions_diverged():
+    """After more than are marked, or a change, which begins the count again; SGLD has none to mark."""
+    many, _ = funnel("hmc", sampler_params={"step_size": 0.4}, steps=8000)
+    changed, _ = funnel("hmc", steps=100)
+    changed.change(Change(0, changed.spec.sampler, changed.spec.gradient))
+    made = int(many.counts[jit.DIVERGED])
+    for run, said in (
+        (many, f"left out: of {made:,} divergent transitions only the last {jit.N_MARKS} are known"),
+        (changed, "left out: the run changed at step 250, and divergent transitions before it are not known"),
+    ):
+        tree = run.trace().to_arviz()
+        assert tree.attrs["diverging"] == said and "sample_stats" not in tree.children
+    tree = funnel("sgld", steps=5)[0].trace().to_arviz()
+    assert "diverging" not in tree.attrs and "sample_stats" not in tree.children
 
 
 @pytest.mark.slow

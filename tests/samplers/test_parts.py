@@ -19,7 +19,7 @@ WITH_ALL_PARTS = {
     # Long enough for every kind of event.
     "zigzag": {"step_size": 10.0},
     "bps": {"step_size": 10.0},
-    **{key: {"adapt_steps": 20} for key in ("hmc", "mala", "nuts", "mclmc")},
+    **{key: {"adapt_steps": 20} for key in ("hmc", "mala", "nuts", "mclmc", "chees")},
 }
 
 

@@ -241,7 +241,7 @@ def thermostat(run):
 
 FIRST: dict = {
     **{key: [] for key, cls in SAMPLERS.items() if "auxiliary" not in declares(cls) and "start" not in declares(cls)},
-    **{key: [NOTHING] for key in ("hmc", "nuts", "mala")},  # they adapt nothing by default
+    **{key: [NOTHING] for key in ("hmc", "nuts", "mala", "chees")},  # they adapt nothing by default
     "svgd": [],  # its start moves θ alone
     "sghmc": [lambda run, g: np.zeros(g.shape[1])],  # Algorithm 2 begins at rest
     "sggmc": [NORMAL], "sggmc_euler": [NORMAL], "bps": [NORMAL], "amagold": [NORMAL],

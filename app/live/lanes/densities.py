@@ -7,7 +7,7 @@ from typing import Any
 from sgmcmc_lab.app.live.lanes.base import WORK_SECONDS, Lanes, Progress, Record
 from sgmcmc_lab.app.live.loop import recent_rate, with_rates
 from sgmcmc_lab.app.state import AppState
-from sgmcmc_lab.app.views.adaptation import of_step_size
+from sgmcmc_lab.app.views.adaptation import followed
 from sgmcmc_lab.app.views.base import CurvePoint, Frame, Position, Scene
 from sgmcmc_lab.app.views.recipes import layouts_of
 from sgmcmc_lab.samplers import Change, Experiment, Lane, Run
@@ -148,7 +148,7 @@ class DensityLanes(Lanes):
             throws=sum(make_sampler(lane.sampler).momentum == KEPT for lane in state.experiment.lanes),
             noted=sum(_noted(lane, target) for lane in state.experiment.lanes),
             diverges=any(SAMPLERS[lane.sampler.key].diverges for lane in state.experiment.lanes),
-            adapts=any(of_step_size(make_sampler(lane.sampler)) for lane in state.experiment.lanes),
+            adapts=followed(make_sampler(lane.sampler) for lane in state.experiment.lanes),
         )
 
     def facts(self) -> dict[str, str]:

@@ -1,17 +1,14 @@
 // The chains in the state space; its figure is app/views/state.py's.
 
-import { TINY, forward, share } from "../marks.js"
+import { SIGNS, TINY, diverged, forward, share } from "../marks.js"
 import { numbersOf } from "../engine.js"
-import { grouped } from "../format.js"
 import { latest } from "../lane.js"
-import { CLIPPED } from "../run.js"
+import { CLIPPED, TURNED } from "../run.js"
 
 const SHOWN_CHAINS = 4
 const LONGEST = 0.2
 const NOTHING = 0.002
-const SIGNS = "●■▲◆▼★"
 const TOO_MUCH = { manifold: "Vε² > 2Cε", simplex: "it was below 0" }
-const [TURNED, DIVERGED] = [5, 6]
 
 /** A curve of evenly spaced points at x, linear between them. @param {any} data @param {number} x */
 const interpolated = (data, x) => {
@@ -59,8 +56,7 @@ export const notes = (lanes) =>
     const { support } = run.target
     const out = []
     const said = run.sampler.accept && run.steps ? [`accepts ${Math.round(100 * run.acceptance)}%`] : []
-    const diverged = run.engine.view(run.arrays.counts)[DIVERGED]
-    if (diverged > 0) said.push(`${grouped(diverged)} of ${grouped(run.nDraws)} transitions diverged`)
+    if (diverged(run)) said.push(diverged(run))
     if (said.length) out.push(`${sign}${said.join("; ")}`)
     if (run.share(CLIPPED) > 0) {
       // @ts-ignore
@@ -69,6 +65,19 @@ export const notes = (lanes) =>
     if (run.share(TURNED) > 0) out.push(`${sign}${share(run.share(TURNED))} of trajectories turn back: an implicit step has no solution`)
     return out
   })
+
+/** Where divergent transitions ended, if there are more than in the frame before, or the count began again.
+ * @param {any} data @param {any} run @param {number} i the lane */
+const marked = (data, run, i) => {
+  data.marked ??= []
+  const now = `${run.countedFrom} ${run.diverged}`
+  if (now === data.marked[i]) return {}
+  data.marked[i] = now
+  const { steps, theta } = run.divergent
+  const [x, y] = positions(data, run, theta, steps.length)
+  const good = [...x.keys()].filter((k) => Number.isFinite(x[k]) && Number.isFinite(y[k]))
+  return { [`diverged ${i}`]: [x, y].map((column) => good.map((k) => column[k])) }
+}
 
 /** @type {import("../views.js").LiveView} */
 export const state = {
@@ -89,6 +98,7 @@ export const state = {
         const [x, y] = positions(data, run, first, fresh.n)
         out[`path ${i}`] = [x, data.coordinates.length === 1 ? y.map(() => -0.06 * data.span[1]) : y]
       }
+      Object.assign(out, marked(data, run, i))
     })
     return data.arrows ? { ...out, ...arrows(data, lanes[0].run) } : out
   },

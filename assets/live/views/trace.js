@@ -1,7 +1,7 @@
 // The trace of one coordinate; its figure is app/views/trace.py's.
 
 import { fixed, grouped } from "../format.js"
-import { forward, runWindow } from "../marks.js"
+import { SIGNS, diverged, forward, runWindow } from "../marks.js"
 import { Reach } from "../reach.js"
 import { KEPT } from "../run.js"
 
@@ -26,6 +26,14 @@ const summary = (run, k, kept) => {
   return `${agree}  ESS ${fixed(bulk, 0, true)} / ${Number.isFinite(tail) ? fixed(tail, 0, true) : "unknown"}`
 }
 
+/** The steps of the drawn chains whose transitions diverged, at the lower end of the axis.
+ * @param {import("../views.js").LaneFrame} lane @param {number} drawn @param {number} start @param {number} low */
+const rug = ({ run, x: end }, drawn, start, low) => {
+  const { steps, chains } = run.divergent
+  const x = steps.filter((_, k) => chains[k] < drawn).map((step) => (end * step) / Math.max(run.steps, 1)).filter((at) => at >= start)
+  return [x, x.map(() => low)]
+}
+
 /** @type {import("../views.js").LiveView} */
 export const trace = {
   ofLanes: true,
@@ -35,6 +43,7 @@ export const trace = {
     data.shown ??= lanes.map(() => [])
     data.ends ??= lanes.map(() => [])
     data.reach ??= new Reach(data.scale.range)
+    data.low ??= data.scale.range[0]
     lanes.forEach(({ fresh, freshX }, i) => {
       const chains = Math.min(fresh.chains, lanes.length === 1 ? SHOWN_CHAINS : 1)
       if (!fresh.n) return
@@ -53,9 +62,15 @@ export const trace = {
     if (Object.keys(out).length && shown.length) {
       const end = Math.max(...shown.map((/** @type {number[]} */ x) => x[x.length - 1]))
       out.x = [runWindow(start, end, axis)]
-      if (data.reach.follow(data.ends)) out.y = [data.reach.ends]
+      if (data.reach.follow(data.ends)) {
+        out.y = [data.reach.ends]
+        data.low = data.reach.ends[0]
+      }
     }
-    lanes.forEach(({ marks }, i) => { out[`marks ${i}`] = [marks.filter((x) => x >= start).slice(-SHOWN_MARKS)] })
+    lanes.forEach((lane, i) => {
+      out[`marks ${i}`] = [lane.marks.filter((x) => x >= start).slice(-SHOWN_MARKS)]
+      out[`rug ${i}`] = rug(lane, lanes.length === 1 ? SHOWN_CHAINS : 1, start, data.low)
+    })
     return out
   },
   captions({ coordinate, names }, lanes) {
@@ -72,6 +87,8 @@ export const trace = {
       const range = least === most ? grouped(least) : `${grouped(least)} to ${grouped(most)}`
       lines.push(`ESS bulk / tail, of ${lanes[0].run.sums.history.shape[0]} × ${range} kept draws`)
     }
+    const said = lanes.flatMap(({ run }, i) => (diverged(run) ? [lanes.length > 1 ? `${SIGNS[i]} ${diverged(run)}` : diverged(run)] : []))
+    if (said.length) lines.push(said.join(", "))
     return lines
   },
 }

@@ -9,6 +9,7 @@ import pytest
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.adaptation import covariance
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.adaptation import VECTORS
 from sgmcmc_lab.samplers.targets.base import Whitening
 from tests.helpers.checks_views import check, frames, records, scene_of
@@ -56,7 +57,7 @@ def test_masses_of_other_coordinates_are_carried_over_to_theta():
     known[0, -2:] = variances
     run = SimpleNamespace(
         target=SimpleNamespace(dim=2),
-        sampler=SimpleNamespace(key="hmc", steps_that_adapt=9),
+        sampler=SAMPLERS["hmc"](adapt_steps=9),
         momentum=known,
         whitening=Whitening(np.zeros(2), factor),
     )
@@ -131,8 +132,29 @@ def test_the_rug_of_a_trace_has_the_steps_of_the_drawn_chains(more):
 
 
 @pytest.mark.parametrize("key", ["state", "trace"])
-def test_a_live_page_has_no_marks_of_divergent_transitions(key):
-    scene = scene_of(records("funnel", ["nuts"]))
-    for live in (False, True):
-        feeds = VIEWS[key](replace(scene, live=live)).feeds
-        assert any(name.startswith(("diverged", "rug")) for name in feeds) is not live
+def test_a_live_page_has_marks_where_a_lane_may_diverge(key):
+    for sampler in ("nuts", "sgld"):
+        scene = scene_of(records("funnel", [sampler]))
+        for live in (False, True):
+            feeds = VIEWS[key](replace(scene, live=live)).feeds
+            assert any(name.startswith(("diverged", "rug")) for name in feeds) is (sampler == "nuts")
+
+
+def test_an_energy_error_is_shown_while_steps_measure_it():
+    """The axis names what ε follows. Fails where the error of the last adapting step stays after the adaptation."""
+    made = records("correlated_gaussian", [("mclmc", {"adapt_steps": ADAPTING}), ("hmc", {"adapt_steps": ADAPTING})])
+    view, errors = VIEWS["adaptation"](scene_of(made)), []
+    assert view.figure.yaxis.axis_label.split() == ["ε,", "energy", "error²/d,", "acceptance"]
+    for steps in (ADAPTING - 1, 2):
+        for record in made:
+            record.run.advance(steps)
+        data = view.compute(frames(made))
+        check(view, data)
+        assert np.isfinite(data["y"][0]).all() and data["wanted 1"][0].tolist() == [0.651]
+        errors.append((data.get("followed 0"), data["wanted 0"][0].tolist(), data["followed 1"][1][0]))
+    # The statistic is the seventh number behind the direction and the gradient, or the momentum.
+    known = [record.run.momentum[:, at + 7].mean() for record, at in zip(made, (4, 2), strict=True)]
+    (first, wanted, _), (last, none, acceptance) = errors
+    assert 0 < first[1][0] < 1 and wanted == [5e-4]
+    assert last is None and none == [] and known[0] > 0
+    assert acceptance == known[1]

@@ -223,3 +223,10 @@ def test_the_law_afterwards_is_exact(key):
 def test_fault_adaptation_without_an_end(tmp_path):
     """The planted fault: ε goes on following α, as it does in the adapting steps."""
     assert law_faults(with_fault("mala", "if t >= n:", "if t >= 100 * n:", tmp_path, of_law("mala")))
+
+
+def test_samplers_that_adapt_declare_what_their_step_size_follows():
+    """Fails where the view of a sampler's adaptation would not know what to show."""
+    assert {key for key, cls in SAMPLERS.items() if "adapt_steps" in cls.param} == {
+        key for key, cls in SAMPLERS.items() if cls.adaptation is not None
+    }
