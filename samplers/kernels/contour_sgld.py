@@ -15,7 +15,7 @@ from sgmcmc_lab.samplers.targets.base import Target
 
 # The packed parameters: ε, ζ, the lowest energy of the bins, Δu, the number of bins, a, b, the steps that learn.
 _STEP_SIZE, _ZETA, _LOWEST, _WIDTH, _BINS, _RATE, _DELAY, _LEARNING = range(8)
-# What a chain has beside θ: steps that have learnt, bins, whether learning has ended; then log Ψ at the upper ends of
+# The numbers of a chain beside θ: steps that have learnt, bins, whether learning has ended; log Ψ at the upper ends of
 # the bins, and the weight of the last draw.
 _LEARNT, _MADE_FOR, _FIXED, _LEVELS = range(4)
 _STEEPEST = 2.0
