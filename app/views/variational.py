@@ -41,7 +41,7 @@ class Variational(Marginal):
     key = "variational"
     requires = EXACT
     title = "Gamma SGVB beside draws"
-    hint = "line: the target; dashed: q of gamma SGVB"
+    hint = "line: the target; dashed: q"
     help = (
         "Gamma SGVB fits q, a product of gamma distributions, to the target (Knowles 2015): as many steps as a chain makes, up to 20,000, each with all data. "
         "KL(q‖p) is how far its ELBO lies below the log evidence. A target that is a gamma itself is reached: KL(q‖p) and the KS distance of q fall to 0. "

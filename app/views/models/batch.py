@@ -80,9 +80,10 @@ class Batch(View):
         slow = f"; {unknown} mixed too slowly to tell (△)" if unknown else ""
         chosen = int(seen["chosen"][0])
         if chosen:
+            # A choice that goes on is another one by the time that the ring is drawn.
             changes = int(seen["changes"][0])
-            again = f"; changed {changes:,} ×" if changes else ""
-            return {self._label.id: f"chosen: m = {chosen}{gain(seen)}\n{tried} tried{slow}{again}"}
+            said = f"now m = {chosen}, changed {changes:,} ×" if changes else f"chosen: m = {chosen}{gain(seen)}"
+            return {self._label.id: f"{said}\n{tried} tried{slow}"}
         size, n_sizes, left = map(int, seen["trial"])
         return {
             self._label.id: f"trying m = {size:,}; {tried} of {n_sizes} sizes tried{slow}\n{left:,} steps until one is chosen"

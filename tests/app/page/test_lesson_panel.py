@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -31,8 +32,8 @@ from sgmcmc_lab.app.page.lesson_panel import Anchor, LessonPanel, Option
 from sgmcmc_lab.app.page.measuring import Measuring
 from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.page.shell import WELCOME
-from sgmcmc_lab.app.state import AppState, first_speed
-from sgmcmc_lab.app.views import VIEWS, theme
+from sgmcmc_lab.app.state import AppState, first_coordinate, first_speed
+from sgmcmc_lab.app.views import VIEWS, coordinates, theme
 from sgmcmc_lab.lessons import outline as outline_module
 from sgmcmc_lab.lessons import read
 from sgmcmc_lab.lessons.headless import run_step
@@ -1147,3 +1148,25 @@ def test_type_is_larger_in_presenter_mode(key):
         return [float(axis.major_label_text_font_size.removesuffix("px")) for axis in figure.axis]
 
     assert all(large > 1.3 * small for large, small in zip(sizes(True), sizes(False), strict=True))
+
+
+OF_A_COORDINATE = {"marginal", "autocorrelation", "trace", "ks", "kl", "rank", "quantiles", "mgf", "variational"}
+
+
+def names_another(step):
+    """Whether the text of a step names coordinates, but not the one that its views show."""
+    if step.spec is None or not OF_A_COORDINATE & set(step.views):
+        return False
+    names = coordinates(step.spec)
+    shown = names[step.page.get("coordinate", first_coordinate(step.spec) + 1) - 1]
+    text = " ".join([step.watch, *(claim.says for claim in step.claims)])
+    named = [name for name in names if re.search(re.escape(name) + r"(?![₀-₉\w])", text)]
+    return bool(named) and shown not in named
+
+
+@pytest.mark.slow
+def test_the_views_of_a_step_show_a_coordinate_that_its_text_names():
+    """Fails where a step goes on with the coordinate of the step before. Planted fault: one that it does not name."""
+    assert [(key, step.title) for key, lesson in LESSONS.items() for step in lesson.steps if names_another(step)] == []
+    last = LESSONS["sweep"].steps[3]
+    assert names_another(replace(last, page={**last.page, "coordinate": 5}))

@@ -374,8 +374,12 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     # From decade to decade.
     np.testing.assert_allclose(data["y"][0], [100, 1000])
     (text,) = view.captions(frame).values()
-    assert "m = 100; using all costs 3 ×" in text and "; changed 1,200 ×" in text
-    assert "4 tried; 1 mixed too slowly" in text
+    assert text == "now m = 100, changed 1,200 ×\n4 tried; 1 mixed too slowly to tell (△)"
+    once = Shown(**{**frame.snapshot(), "changes": np.array([0])})
+    once.append(lane_of(run))
+    assert list(view.captions(once).values()) == [
+        "chosen: m = 100; using all costs 3 ×\n4 tried; 1 mixed too slowly to tell (△)"
+    ]
     assert np.ravel(data["slow"])[0] == 6, "at the upper end"
     assert 900 < np.ravel(data["slow"])[1] < data["y"][0][1]
     for whole, words in ((340.0, "; using all costs hardly more"), (290.0, "; none smaller is cheaper"), (np.inf, "")):
