@@ -23,7 +23,8 @@ from sgmcmc_lab.samplers.expressions.compiler import Formulas, Tier
 from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
 from sgmcmc_lab.samplers.lanes import Change
-from sgmcmc_lab.samplers.running_statistics import BLOCK, N_LAGS, Statistics, accumulate, sums_type
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.running_statistics import BLOCK, CHAINS, N_LAGS, Statistics, accumulate, sums_type
 from sgmcmc_lab.samplers.schedules import share_of_step
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX, Array, Target
 from sgmcmc_lab.samplers.trace import Divergence, Trace
@@ -127,8 +128,10 @@ def advance_all(
     """Advance all chains by ``n`` steps and count them; return the steps made before a chain left its limits.
 
     The kernel moves z, and what is counted is θ = ``centre`` + ``factor`` z; without rows of ``factor`` it moves θ.
-    ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from index ``kept_clock[0]`` on.
-    With a ``schedule`` each step has its own size, and so its own call of the kernel; the first step has the number
+    ``kept`` (chains, draws, dim) takes every ``kept_clock[1]``-th draw from index ``kept_clock[0]`` on, and its weight
+    behind it where draws have weights of their own: a kernel leaves that of a chain's last draw as the last of the
+    chain's auxiliary variables.
+    With a ``schedule`` or such weights each step has its own call of the kernel; the first step has the number
     ``first``.
     """
     n_chains, dim = position.shape
@@ -150,20 +153,27 @@ def advance_all(
     values = np.empty((sums.bins.shape[0], n_chains, block))
     scratch = np.empty((2, block + N_LAGS))
     scheduled = schedule.shape[0] > 0
+    weighing = sums.weights.shape[0] > CHAINS
     shares, now = np.empty(block if scheduled else 0), params.copy()
+    own, last = np.empty((block if weighing else 0, n_chains)), momentum.shape[1] - 1
     lowest = limits.min()
     done = 0
     while done < n:
         m = min(block, n - done)
         diverged = int(counts[jit.DIVERGED])
         counts[jit.CLOCK] = first + done
-        if scheduled:
+        if scheduled or weighing:
             for t in range(m):
-                shares[t] = share_of_step(schedule, first + done + t)
                 counts[jit.CLOCK] = first + done + t
-                # The step size is the first parameter of every kernel that has one.
-                now[0] = params[0] * shares[t]
+                if scheduled:
+                    shares[t] = share_of_step(schedule, first + done + t)
+                    # The step size is the first parameter of every kernel that has one.
+                    now[0] = params[0] * shares[t]
                 kernel(rng, state, model, source, now, draws[t : t + 1], 1, info)
+                if weighing:
+                    share = shares[t] if scheduled else 1.0
+                    for c in range(n_chains):
+                        own[t, c] = share * momentum[c, last]
         else:
             kernel(rng, state, model, source, params, draws, m, info)
         if factor.shape[0] > 0:
@@ -183,11 +193,14 @@ def advance_all(
                     break
         if counting and good > 0:
             observe(draws, good, values)
-            accumulate(sums, draws, values, good, scratch, shares)
+            accumulate(sums, draws, values, good, scratch, shares, own)
             for t in range(good):
                 if kept_clock[2] % kept_clock[1] == 0 and kept_clock[0] < kept.shape[1]:
                     for c in range(n_chains):
-                        kept[c, kept_clock[0]] = draws[t, c]
+                        for i in range(dim):
+                            kept[c, kept_clock[0], i] = draws[t, c, i]
+                        if weighing:
+                            kept[c, kept_clock[0], dim] = own[t, c]
                     kept_clock[0] += 1
                 kept_clock[2] += 1
         done += good
@@ -230,8 +243,8 @@ class Run:
     def __post_init__(self, early: Target | None) -> None:
         spec = self.spec
         jit.prepare(functions(spec))
-        self._aim(spec.target, early)
         self.sampler, self.schedule = spec.make_sampler(), spec.make_schedule()
+        self._aim(spec.target, early)
         self._touched_before, self._gradients_before, self._counted = 0.0, 0.0, 0
         self._gradients_per_step, self._data_per_gradient, self._priced_from = 0.0, 0.0, 0
         self._counts_of_gradient = 1.0
@@ -249,7 +262,7 @@ class Run:
         self._take_formulas()
         self._counted_and_marked = np.zeros(jit.N_COUNTS + jit.N_MARKS * (1 + dim))
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
-        self.kept = np.empty((n, n_kept, dim))
+        self._kept = np.empty((n, n_kept, dim + self.sampler.weighs))
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._pending = list(spec.changes)
@@ -268,7 +281,9 @@ class Run:
         self.manifold = self.target.manifold
         self.shape = self.manifold.shape()
         self.limits = limits(self.target)
-        self.statistics = Statistics.empty(self.target.columns, self.spec.n_chains, self.target.dim, self.target.planar)
+        self.statistics = Statistics.empty(
+            self.target.columns, self.spec.n_chains, self.target.dim, self.target.planar, self.sampler.weighs
+        )
 
     def _estimate_by(self, gradient: Estimator) -> None:
         """Take gradients by this estimator, which knows nothing of the chains yet."""
@@ -315,6 +330,11 @@ class Run:
     def position(self, theta: Array | float) -> None:
         found = np.broadcast_to(theta, self.coordinates.shape)
         self.coordinates[:] = found if self.whitening is None else self.whitening.z(found)
+
+    @property
+    def kept(self) -> Array:
+        """The full trace, (chains, draws, dim), as far as ``kept_clock`` says."""
+        return self._kept[..., : self.target.dim]
 
     @property
     def burn_in(self) -> int:
@@ -373,7 +393,11 @@ class Run:
             theta = self.position.copy()
             self._aim(change.target)
             self.position = theta
-        self.sampler = make_sampler(change.sampler)
+        sampler = make_sampler(change.sampler)
+        if sampler.weighs != self.sampler.weighs:
+            allowed = "a run goes on with samplers that all weight their draws, or none; allowed is a run of its own"
+            raise SpecError("sampler", sampler.key, allowed)
+        self.sampler = sampler
         self.sampler_params = self.sampler.packed(self.sampled)
         width = len(self.sampler.auxiliary(self.sampled))
         if width != self.momentum.shape[1]:
@@ -428,7 +452,7 @@ class Run:
             *(self.whitening or (np.zeros(dim), np.zeros((0, dim)))), self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
             self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self._counted_and_marked, self.statistics.sums, self.steps >= self.burn_in,
-            self.kept, self.kept_clock, self.schedule.packed(), self.steps, n,
+            self._kept, self.kept_clock, self.schedule.packed(), self.steps, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
         self.steps += done
@@ -534,12 +558,13 @@ class Run:
 
     def trace(self) -> Trace:
         """The trace so far. The statistics go on changing with the run; the draws are a copy."""
+        made = self.kept_clock[0]
         diverging, unknown = self._diverging()
         return Trace(
             spec=self.spec,
             target=self.target,
             statistics=self.statistics,
-            draws=self.kept[:, : self.kept_clock[0]].copy() if self.keep_draws else None,
+            draws=self.kept[:, :made].copy() if self.keep_draws else None,
             steps=self.steps,
             counted_from=self.counted_from,
             gradients=self.gradients,
@@ -552,6 +577,9 @@ class Run:
             divergent=int(self.counts[jit.DIVERGED]),
             diverging=diverging,
             diverging_unknown=unknown,
+            own_weights=self._kept[:, :made, self.target.dim].copy()
+            if self.keep_draws and self.sampler.weighs
+            else None,
         )
 
 

@@ -5,7 +5,8 @@ lags 0…15 of every 4th, 16th, 64th… step. A frame therefore costs the same a
 Of the draws themselves only a tail and a thinned history are kept.
 
 With a step-size schedule a draw counts with the weight ε_t, in whole units of a :data:`UNIT`-th of the first step; the
-rest is carried to the next draw, so that the total has no rounding error. Histograms and power sums are then weighted;
+rest is carried to the next draw, so that the total has no rounding error. A sampler can give each draw of each chain a
+weight of its own, up to 1, which is counted in the same units. Histograms and power sums are then weighted;
 autocovariances, the history and the tail are not.
 """
 
@@ -41,15 +42,17 @@ UNIT = 2**20
 
 # Indices in the clock.
 STEPS, KEPT, STRIDE, WRITTEN, WEIGHT = range(5)
-# Indices in the weights.
-SQUARES, CARRY = range(2)
+# Indices in the weights. Where draws have weights of their own, these two are of all chains, and no part is carried in
+# the second; behind them are the total of each chain, and the part that it carries.
+SQUARES, CARRY, CHAINS = range(3)
 
 
 class Sums(NamedTuple):
     """The arrays as the compiled loop sees them."""
 
     clock: Any
-    """[steps counted, draws in the history, its stride, steps written to the tail, sum of the steps' weights]."""
+    """[steps counted, draws in the history, its stride, steps written to the tail, sum of the steps' weights, or of all
+    draws' weights where each has its own]."""
     scales: Any
     """(columns, 5): whether binned by logarithm, lowest edge, bins a unit, centre, 1/scale."""
     bins: Any
@@ -73,7 +76,8 @@ class Sums(NamedTuple):
     tail: Any
     """(TAIL, watched, dim): a ring of θ."""
     weights: Any
-    """[sum of the squares of the weights, part of a unit that is carried to the next weight]."""
+    """[sum of the squares of the weights, part of a unit that is carried to the next weight]; where draws have weights
+    of their own, also the total of each chain and the part that each carries, (2 + 2·chains,)."""
 
 
 sums_type = types.NamedTuple(
@@ -124,23 +128,25 @@ def bin_pairs(scales, x, y, n, joint):
 
 @jit.helper
 def bin_weights(scales, values, bits, n, weights, bins):
-    """Count (chains, n) values of one column, each step with its weight."""
+    """Count (chains, n) values of one column with their weights, (1, n) of all chains or (chains, n)."""
     low, per_unit = scales[1], scales[2]
     for c in range(values.shape[0]):
+        row = weights[min(c, weights.shape[0] - 1)]
         for t in range(n):
             x = bits[c, t] * _BITS if scales[0] > 0 else values[c, t]
             place = (x - low) * per_unit
-            bins[0 if place < 0 else N_BINS + 1 if place >= N_BINS else int(place) + 1] += weights[t]
+            bins[0 if place < 0 else N_BINS + 1 if place >= N_BINS else int(place) + 1] += row[t]
 
 
 @jit.helper
 def bin_weights_of_pairs(scales, x, y, n, weights, joint):
-    """Count (chains, n) pairs, each step with its weight."""
+    """Count (chains, n) pairs with their weights, (1, n) of all chains or (chains, n)."""
     for c in range(x.shape[0]):
+        row = weights[min(c, weights.shape[0] - 1)]
         for t in range(n):
             i, j = (x[c, t] - scales[0]) * scales[1], (y[c, t] - scales[2]) * scales[3]
             if 0 <= i < N_JOINT and 0 <= j < N_JOINT:
-                joint[int(i), int(j)] += weights[t]
+                joint[int(i), int(j)] += row[t]
 
 
 @jit.helper
@@ -163,6 +169,23 @@ def weigh(sums, shares, n, weights):
         weights[t] = int(exact)
         sums.weights[CARRY] = exact - weights[t]
         sums.clock[WEIGHT] += weights[t]
+
+
+@jit.helper
+def weigh_each(sums, own, n, weights):
+    """Make the weights (chains, n) of ``n`` steps of the draws' own (≥ n, chains); each chain carries its part."""
+    n_chains = weights.shape[0]
+    totals, carry = sums.weights[CHAINS : CHAINS + n_chains], sums.weights[CHAINS + n_chains :]
+    # Step by step, so that the sum of the squares is the same in pieces.
+    for t in range(n):
+        for c in range(n_chains):
+            exact = own[t, c] * UNIT
+            sums.weights[SQUARES] += exact * exact
+            exact += carry[c]
+            weights[c, t] = int(exact)
+            carry[c] = exact - weights[c, t]
+            totals[c] += weights[c, t]
+            sums.clock[WEIGHT] += weights[c, t]
 
 
 @jit.reduction
@@ -231,18 +254,23 @@ def add_all_lags(z, start, n, sums, recent, earliest, totals, line):
 
 
 @jit.helper
-def accumulate(sums, draws, values, n, scratch, shares):
+def accumulate(sums, draws, values, n, scratch, shares, own):
     """Count ``n`` steps: draws (steps, chains, dim), values (columns, chains, steps).
 
     ``shares``: the sizes ε_t/ε of the steps, (≥ n,), which weight the draws; empty where all weights are 1.
+    ``own``: the weight of each draw, (≥ n, chains), its step's share included; empty where draws have none of their
+    own.
     """
     n_columns, n_chains = values.shape[0], values.shape[1]
     watched = sums.history.shape[0]
     bits = values.view(np.int64)
-    weights = np.empty(min(n, shares.shape[0]), dtype=np.int64)
-    weighted = weights.shape[0] > 0
+    rows = n_chains if own.shape[0] > 0 else 1 if shares.shape[0] > 0 else 0
+    weights, weighted = np.empty((rows, n), dtype=np.int64), rows > 0
     if weighted:
-        weigh(sums, shares, n, weights)
+        if own.shape[0] > 0:
+            weigh_each(sums, own, n, weights)
+        else:
+            weigh(sums, shares, n, weights[0])
         for k in range(n_columns):
             bin_weights(sums.scales[k], values[k], bits[k], n, weights, sums.bins[k])
         if sums.joint.shape[0] > 0:
@@ -262,7 +290,7 @@ def accumulate(sums, draws, values, n, scratch, shares):
             for t in range(n):
                 z[t] = (values[k, c, t] - centre) * per_scale
             if weighted:
-                add_weighted_powers(z, n, weights, sums.powers[k, c])
+                add_weighted_powers(z, n, weights[min(c, rows - 1)], sums.powers[k, c])
             else:
                 add_powers(z, n, sums.powers[k, c])
             if c < watched:
@@ -305,7 +333,7 @@ def accumulate(sums, draws, values, n, scratch, shares):
 @jit.loop(types.void(sums_type, jit.cube, jit.cube, jit.matrix))
 def count_row(sums, draws, values, scratch):
     """Count one step: draws (1, chains, dim), values (columns, chains, 1), scratch (2, 1 + N_LAGS)."""
-    accumulate(sums, draws, values, 1, scratch, np.empty(0))
+    accumulate(sums, draws, values, 1, scratch, np.empty(0), np.empty((0, 0)))
 
 
 # --- readings --------------------------------------------------------------------------------------------------------
@@ -392,8 +420,13 @@ class Statistics:
     sums: Sums
 
     @classmethod
-    def empty(cls, columns: tuple[Column, ...], n_chains: int, dim: int, planar: bool = False) -> "Statistics":
-        """Nothing counted yet of these columns of draws (dim,); of two columns with a joint histogram if ``planar``."""
+    def empty(
+        cls, columns: tuple[Column, ...], n_chains: int, dim: int, planar: bool = False, own_weights: bool = False
+    ) -> "Statistics":
+        """Nothing counted yet of these columns of draws (dim,); of two columns with a joint histogram if ``planar``.
+
+        ``own_weights``: whether each draw has a weight of its own.
+        """
         n_columns, watched = len(columns), min(n_chains, WATCHED)
         scales = np.empty((n_columns, 5))
         for k, column in enumerate(columns):
@@ -417,7 +450,7 @@ class Statistics:
             level_sums=np.zeros((n_columns, watched, N_LEVELS)),
             history=np.zeros((watched, HISTORY, n_columns)),
             tail=np.zeros((TAIL, watched, dim)),
-            weights=np.zeros(2),
+            weights=np.zeros(CHAINS + 2 * n_chains if own_weights else CHAINS),
         )
         return cls(columns, sums)
 
@@ -447,19 +480,42 @@ class Statistics:
         return self.n_steps * self.n_chains
 
     @property
-    def weight(self) -> int:
-        """The weight of all counted steps of a chain: their number where no schedule gives them other weights."""
-        return int(self.sums.clock[WEIGHT])
+    def own_weights(self) -> bool:
+        """Whether each draw of each chain has a weight of its own."""
+        return self.sums.weights.size > CHAINS
+
+    @property
+    def chain_weights(self) -> Array:
+        """The weight of all counted steps of each chain, (chains,): their number where draws have no weights."""
+        if self.own_weights:
+            return self.sums.weights[CHAINS : CHAINS + self.n_chains]
+        return np.full(self.n_chains, float(self.sums.clock[WEIGHT]))
+
+    @property
+    def weight(self) -> float:
+        """The weight of all counted steps of a chain, or its mean over the chains where they differ: a whole number
+        where they do not, and that of the steps where no draw has a weight.
+        """
+        weight = int(self.sums.clock[WEIGHT])
+        return weight / self.n_chains if self.own_weights else weight
 
     @property
     def total(self) -> int:
         """The weight of all draws: what the histogram adds up to."""
-        return self.weight * self.n_chains
+        weight = int(self.sums.clock[WEIGHT])
+        return weight if self.own_weights else weight * self.n_chains
 
     @property
     def weighted(self) -> bool:
-        """Whether a schedule gives the draws weights."""
-        return self.weight != self.n_steps
+        """Whether draws have weights, by a schedule or of their own."""
+        return self.own_weights or self.weight != self.n_steps
+
+    @property
+    def why_weighted(self) -> str:
+        """Why the draws have weights, which have no autocorrelation time; empty where they have none."""
+        if self.own_weights:
+            return "its draws have weights"
+        return "the step size falls" if self.weighted else ""
 
     @property
     def n_effective(self) -> float:
@@ -468,7 +524,10 @@ class Statistics:
 
     @property
     def mean_weight(self) -> float:
-        """Σw²/Σw of the weights w of the draws; 1 without a schedule."""
+        """Σw²/Σw of the weights w of the draws; 1 where they have none."""
+        if self.own_weights:
+            # In whole units a draw's weight may be 0.
+            return float(self.sums.weights[SQUARES]) / self.total if self.total else 1.0
         return float(self.sums.weights[SQUARES]) / self.weight if self.weighted else 1.0
 
     def counts(self, k: int) -> NDArray[np.int64]:
@@ -479,25 +538,34 @@ class Statistics:
 
     def chain_means(self, k: int) -> Array:
         """The mean of column ``k`` in each chain, (chains,)."""
+        if self.own_weights:
+            middle, per_scale = self.sums.scales[k, 3:]
+            return np.asarray(middle + self.sums.powers[k, :, 0] / np.maximum(self.chain_weights, 1.0) / per_scale)
         jit.prepare([chain_means])
         out = np.empty(self.n_chains)
-        chain_means(self.sums.powers, self.sums.scales, self.weight, k, out)
+        chain_means(self.sums.powers, self.sums.scales, int(self.weight), k, out)
         return out
 
     def raw_moment(self, k: int, power: int) -> float:
         """E zᵖ of z = (value − centre)/scale, of its scales, over all draws."""
+        if self.own_weights:
+            return float(self.sums.powers[k, :, power - 1].sum() / max(self.total, 1))
         jit.prepare([raw_moment])
-        return raw_moment(self.sums.powers, self.weight, k, power)
+        return raw_moment(self.sums.powers, int(self.weight), k, power)
 
     def mean(self, k: int) -> float:
         """The mean of column ``k`` over all draws."""
+        if self.own_weights:
+            return float(self.sums.scales[k, 3] + self.raw_moment(k, 1) / self.sums.scales[k, 4])
         jit.prepare([mean])
-        return mean(self.sums.powers, self.sums.scales, self.weight, k)
+        return mean(self.sums.powers, self.sums.scales, int(self.weight), k)
 
     def variance(self, k: int) -> float:
         """The variance of column ``k`` over all draws, about their own mean."""
+        if self.own_weights:
+            return float((self.raw_moment(k, 2) - self.raw_moment(k, 1) ** 2) / self.sums.scales[k, 4] ** 2)
         jit.prepare([variance])
-        return variance(self.sums.powers, self.sums.scales, self.weight, k)
+        return variance(self.sums.powers, self.sums.scales, int(self.weight), k)
 
     def history(self) -> Array:
         """The thinned draws (watched, kept, columns), oldest first."""

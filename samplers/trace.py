@@ -75,10 +75,16 @@ class Trace:
     samplers without divergent transitions."""
     diverging_unknown: str = ""
     """Why it is not known."""
+    own_weights: Array | None = None
+    """The weight of each stored draw of each chain, (chains, draws), from a sampler that weights its draws."""
 
     @property
     def weights(self) -> Array | None:
-        """The weight of each stored draw, its step size as a share of ε, (draws,); None where all are equal."""
+        """The weight of each stored draw, its step size as a share of ε, (draws,), or, from a sampler that weights its
+        draws, (chains, draws); None where all are equal.
+        """
+        if self.own_weights is not None:
+            return self.own_weights
         schedule = self.spec.make_schedule()
         if self.draws is None or not schedule.falls:
             return None
@@ -101,8 +107,8 @@ class Trace:
     def to_arviz(self) -> Any:
         """An ArviZ ``DataTree`` with the group posterior, and the spec's JSON among its attributes.
 
-        With a step-size schedule the group sample_stats holds the weight of each draw, and of a sampler with divergent
-        transitions ``diverging``, whether the transition to the draw diverged; where that is not known for all draws,
+        Where draws have weights, the group sample_stats holds them, and of a sampler with divergent transitions
+        ``diverging``, whether the transition to the draw diverged; where that is not known for all draws,
         the attribute ``diverging`` says why.
         Variable ``theta`` holds θ (chain, draw, dim); on the simplex ``omega`` holds ω besides. Of a target that has
         the log density of each row the group log_likelihood holds it (chain, draw, row), up to
@@ -120,7 +126,7 @@ class Trace:
         groups, left_out = {"posterior": posterior}, ""
         stats: dict[str, Any] = {}
         if (weights := self.weights) is not None:
-            stats["weight"] = np.tile(weights, (len(self.draws), 1))
+            stats["weight"] = np.broadcast_to(weights, self.draws.shape[:2]).copy()
         if self.diverging is not None:
             stats["diverging"] = self.diverging
         if stats:
@@ -163,8 +169,8 @@ class Trace:
             raise SpecError("out", path.name, "allowed suffixes are .nc and .csv")
 
     def write_csv(self, file: Any) -> None:
-        """One row a draw: chain, draw, θ₁…, ω₁… on the simplex, and the weight if a step-size schedule gives the draws
-        weights, at full precision.
+        """One row a draw: chain, draw, θ₁…, ω₁… on the simplex, and the weight if draws have weights, at full
+        precision.
         """
         if self.draws is None:
             raise ValueError("the full trace was not kept: run with keep_draws=True")
@@ -174,7 +180,7 @@ class Trace:
         names = [f"theta_{i + 1}" for i in range(dim)] + [f"omega_{i + 1}" for i in range(dim if simplex else 0)]
         if (weights := self.weights) is not None:
             names.append("weight")
-            column = np.broadcast_to(weights[:, None], (*table.shape[:2], 1))
+            column = np.broadcast_to(weights, table.shape[:2])[..., None]
             table = np.concatenate([table, column], axis=-1)
         writer = csv.writer(file)
         writer.writerow(["chain", "draw", *names])

@@ -130,6 +130,11 @@ def document(
     for heat in (state.experiment.temperature for state in states if state is not None):
         if heat != 1:
             raise SpecError("temperature", heat, "a live page has the functions of temperature 1 alone; allowed is 1")
+    for key in (lane.sampler.key for state in states if state is not None for lane in state.experiment.lanes):
+        if SAMPLERS[key].weighs:
+            raise SpecError(
+                "sampler", key, "a live page counts all draws of a chain alike; allowed are samplers without weights"
+            )
     alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
     runs = [run for listed in alone for one in listed for run in one.runs()]
     needed = {id(one): one for run in (*runs, *more) for one in description.functions(run)}
@@ -252,7 +257,11 @@ def _alone(experiment: Experiment, companions: Sequence[str]) -> list[Experiment
     """An experiment with one lane for each of its lanes, and for some companions (by key) that fit the target."""
     target, data = experiment.make_target(), experiment.to_dict()
     used = {lane.sampler.key for lane in experiment.lanes}
-    free = [key for key in companions if key not in used and key in samplers_of(target.key, target)]
+    free = [
+        key
+        for key in companions
+        if key not in used and key in samplers_of(target.key, target) and not SAMPLERS[key].weighs
+    ]
     more = []
     for key in free:
         # Some settings of the page, such as a momentum, do not fit every sampler.

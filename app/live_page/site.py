@@ -17,6 +17,7 @@ from sgmcmc_lab.lessons.handout import handout, sentence, terms
 from sgmcmc_lab.lessons.lesson import Lesson, Step
 from sgmcmc_lab.lessons.scripts import policy
 from sgmcmc_lab.samplers.compile.wasm.objects import CompileError, objects
+from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.output import written
 from sgmcmc_lab.samplers.parameters import SpecError
@@ -161,9 +162,11 @@ def _plain(title: str, content: str, lessons: str = "[]") -> str:
 def _is_live(step: Step) -> bool:
     """Whether a step has an experiment on a density whose data are small enough for a file, and whose fit moves.
 
-    A live page has the functions of temperature 1 alone.
+    A live page has the functions of temperature 1 alone, and no weights of draws.
     """
     if step.spec is None or step.spec.of_model or step.spec.temperature != 1:
+        return False
+    if any(SAMPLERS[lane.sampler.key].weighs for lane in step.spec.lanes):
         return False
     target = step.spec.make_target()
     fit = target.fit() if "fit" in step.views else None

@@ -45,7 +45,8 @@ def now(run: Run) -> tuple[float, float] | None:
     """The geometric mean of ε, and the mean of what it follows in the last step, over the chains; None where none
     adapts. NaN in place of a number that only adapting steps measure, after the last of them.
     """
-    if not run.sampler.steps_that_adapt or not (known := learnt(run))[:, STEP_SIZE].all():
+    sampler = run.sampler
+    if sampler.adaptation is None or not sampler.steps_that_adapt or not (known := learnt(run))[:, STEP_SIZE].all():
         return None
     measured = adapts(run) or declared(run).goes_on
     statistic = float(known[:, STATISTIC].mean()) if measured else float("nan")
@@ -83,7 +84,7 @@ class Adaptation(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return any(make_sampler(lane.sampler).steps_that_adapt for lane in experiment.lanes)
+        return bool(followed(make_sampler(lane.sampler) for lane in experiment.lanes))
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours

@@ -83,8 +83,8 @@ class Autocorrelation(View):
     def _time(self, lane: LaneFrame) -> str:
         if lane.run.interacting:
             return "interacting particles: no τ"
-        if lane.run.statistics.weighted:
-            return "the step size falls: no τ"
+        if why := lane.run.statistics.why_weighted:
+            return f"{why}: no τ"
         found = autocorrelation.integrated_time(lane.run.statistics, self.scene.coordinate)
         if not np.isfinite(found.tau):
             return "τ needs more steps"

@@ -144,7 +144,7 @@ class Marginal(View):
             return "no draws yet"
         error = autocorrelation.standard_error(statistics, k)
         if not np.isfinite(error):
-            why = "the step size falls: no τ" if statistics.weighted else "τ needs more steps"
+            why = f"{statistics.why_weighted}: no τ" if statistics.weighted else "τ needs more steps"
             return f"mean {statistics.mean(k):.4g}, {why}"
         # Both end at the error's first digit; numbers above 1 are whole at the least.
         digits = max(0, -int(np.floor(np.log10(error)))) if error > 0 else 3

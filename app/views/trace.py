@@ -147,7 +147,7 @@ class TraceView(View):
                 continue
             history = lane.run.statistics.history()
             kept.append(history.shape[:2])
-            out[label.id] = f"{name}  {self._summary(history, lane.run.statistics.weighted)}"
+            out[label.id] = f"{name}  {self._summary(history, lane.run.statistics.why_weighted)}"
         out[self._kept.id] = (
             "" if not any(draws for _, draws in kept) else f"ESS bulk / tail, of {_sizes(kept)} kept draws"
         )
@@ -157,14 +157,14 @@ class TraceView(View):
             out[self._kept.id] = "\n".join(filter(None, [out[self._kept.id], ", ".join(said)]))
         return out
 
-    def _summary(self, history: Array, weighted: bool) -> str:
+    def _summary(self, history: Array, why_weighted: str) -> str:
         chains, draws = history.shape[:2]
         if why := convergence.refusal(history, self.scene.coordinate):
             return why if draws < convergence.FEWEST else f"R̂ –  ESS –  {why}"
         found = convergence.summary(history, self.scene.coordinate)
         rhat = "R̂ needs 2 chains" if chains < 2 else f"R̂ {found.rhat:.3f}" if np.isfinite(found.rhat) else "R̂ unknown"
-        if weighted:
-            return f"{rhat}  the step size falls: no ESS"
+        if why_weighted:
+            return f"{rhat}  {why_weighted}: no ESS"
         tail = f"{found.ess_tail:,.0f}" if np.isfinite(found.ess_tail) else "unknown"
         return f"{rhat}  ESS {found.ess_bulk:,.0f} / {tail}"
 

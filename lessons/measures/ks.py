@@ -54,6 +54,12 @@ class ChainKS(Measure):
         draws, weights = lane.trace.draws, lane.trace.weights
         if draws is None or draws.shape[1] == 0:
             return Estimate(NAN)
-        values = np.array([ks.of_draws(lane.trace.target, chain, weights) for chain in draws])
-        n = draws.shape[1] if weights is None else weights.sum() ** 2 / (weights**2).sum()
+        each = np.ones(draws.shape[:2]) if weights is None else np.broadcast_to(weights, draws.shape[:2])
+        values = np.array(
+            [
+                ks.of_draws(lane.trace.target, chain, None if weights is None else own)
+                for chain, own in zip(draws, each, strict=True)
+            ]
+        )
+        n = each[0].sum() ** 2 / (each[0] ** 2).sum()
         return Estimate(float(values.mean()), spread(values), kolmogorov.baseline(n))

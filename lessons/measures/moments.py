@@ -15,7 +15,7 @@ def central_powers(lane: Evidence | ModelRun, k: int, centre: float) -> Array:
     statistics = lane.statistics
     middle, per_scale = statistics.sums.scales[k, 3:]
     scale = 1 / per_scale
-    z = np.vstack([np.ones(statistics.n_chains), statistics.sums.powers[k].T / max(statistics.weight, 1)])
+    z = np.vstack([np.ones(statistics.n_chains), statistics.sums.powers[k].T / np.maximum(statistics.chain_weights, 1)])
     shift = (middle - centre) / scale
     return np.array([scale**p * sum(comb(p, q) * shift ** (p - q) * z[q] for q in range(p + 1)) for p in range(5)])
 

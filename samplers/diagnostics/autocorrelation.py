@@ -107,7 +107,7 @@ def autocorrelation(statistics: Statistics, k: int) -> tuple[Array, Array]:
 
 
 def _both(statistics: Statistics, k: int) -> tuple[Array, Array, Array]:
-    """Lags, ρ there, and the numbers of :class:`IntegratedTime`; nothing where the step size falls along the run."""
+    """Lags, ρ there, and the numbers of :class:`IntegratedTime`; nothing where the draws have weights."""
     if statistics.weighted:
         return np.empty(0), np.empty(0), np.full(3, np.nan)
     jit.prepare([correlations, sokal])

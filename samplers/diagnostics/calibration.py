@@ -402,6 +402,8 @@ def refusal(target: Any, spec: RunSpec) -> str:
         return "exact draws belong to the given data; for simulated data no exact answers are known"
     if spec.make_sampler().interacting:
         return "interacting particles are not independent draws"
+    if spec.make_sampler().weighs:
+        return "ranks count all draws alike, and those of this sampler have weights"
     return unmade(target)
 
 

@@ -12,6 +12,7 @@ from sgmcmc_lab.samplers.kernels.bps import BouncyParticle
 from sgmcmc_lab.samplers.kernels.chees import ChEES
 from sgmcmc_lab.samplers.kernels.chmc import CHMC
 from sgmcmc_lab.samplers.kernels.cir import CIR
+from sgmcmc_lab.samplers.kernels.contour_sgld import ContourSGLD
 from sgmcmc_lab.samplers.kernels.cyclical_sgld import CyclicalSGLD
 from sgmcmc_lab.samplers.kernels.demcz import DEMCZ
 from sgmcmc_lab.samplers.kernels.elliptical_slice import EllipticalSlice
@@ -99,5 +100,6 @@ SAMPLERS: Registry[type[Sampler]] = Registry(
     TunaMH,
     HMCECS,
     ChEES,
+    ContourSGLD,
 )
 SAMPLERS.add_installed("sgmcmc_lab.samplers", Sampler)

@@ -82,6 +82,9 @@ class Sampler(param.Parameterized):
     stationary_start: ClassVar[bool] = True
     """Whether chains are stationary from their first step on where θ is an exact draw: not where a chain has rungs of
     other distributions beside θ, which start at θ."""
+    weighs: ClassVar[bool] = False
+    """Whether each draw of a chain has a weight of its own, from 0 to 1: the kernel leaves that of the last draw as the
+    last of the chain's auxiliary variables, and the statistics are weighted."""
     interacting: ClassVar[bool] = False
     """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
     counts_data: ClassVar[bool] = False

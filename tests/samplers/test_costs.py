@@ -87,6 +87,7 @@ STEP = {
     "mclmc": Cost(1),
     "adaptive_metropolis": Cost(0, energies=1),
     "demcz": Cost(0, energies=1),
+    "contour_sgld": Cost(1),  # and the energy of the same draws, as for MALA
 }
 COUNTED = {"nuts", "zigzag", "bps", "slice", "elliptical_slice", "austerity", "tunamh", "hmc_ecs", "chees"}
 """Samplers whose steps differ in length: what is reported is compared with the calls alone."""
@@ -124,6 +125,7 @@ TIME = {
             "parallel_tempering",
             "badodab",
             "asgld",
+            "contour_sgld",
         ),
         EPS,
     ),

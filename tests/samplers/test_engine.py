@@ -33,7 +33,7 @@ from sgmcmc_lab.samplers.running_statistics import (
 )
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.own import Table, keep
-from tests.helpers.checks_samplers import OFFERED, SMALL, check_card, small_tables, soon_known
+from tests.helpers.checks_samplers import OFFERED, SMALL, SOON, check_card, small_tables, soon_known
 from tests.helpers.statistics import put_sampler
 
 
@@ -74,7 +74,7 @@ def test_chunks_do_not_change_the_draws(s, t, g):
     Draws, the last state and all counts must be the same to the bit; sums of squares and products, whose order of
     addition differs, to 1e-9.
     """
-    spec = RunSpec.of(t, s, g, n_steps=1050, burn_in=37, thin=2, n_chains=3, seed=5)
+    spec = RunSpec.of(t, s, g, sampler_params=SOON.get(s, {}), n_steps=1050, burn_in=37, thin=2, n_chains=3, seed=5)
     whole = collect(spec, [10_000])
     # Chunks of one step through the end of the burn-in and on: all of them would take ten times as long.
     for chunks in ([1] * 150 + [10_000], [300], [1, 7, 300, 2, 64]):
@@ -111,7 +111,7 @@ def test_the_draws_differ_with_the_seed_and_between_chains():
 @pytest.mark.parametrize(("s", "t", "g"), EACH)
 def test_run_gives_what_advance_gives(s, t, g):
     """Fails where ``run`` loses or repeats steps when it adapts its chunks to the clock."""
-    spec = RunSpec.of(t, s, g, n_steps=700, burn_in=11, n_chains=2, seed=3)
+    spec = RunSpec.of(t, s, g, sampler_params=SOON.get(s, {}), n_steps=700, burn_in=11, n_chains=2, seed=3)
     trace = engine.run(spec, chunk_seconds=1e-5)
     np.testing.assert_array_equal(trace.draws, collect(spec, [10_000]).kept)
     assert trace.steps == 711

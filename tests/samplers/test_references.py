@@ -262,6 +262,8 @@ FIRST: dict = {
     "demcz": [lambda run, g: np.array([0.0, 10.0, 10.0]), ARCHIVE],
     "recipe": [NOTHING, lambda run, g: np.full(1, FRICTION)],
     "hmc_ecs": [NOTHING, INDICES],
+    # No step has learnt; 40 bins of equal weights; the weight 1.
+    "contour_sgld": [lambda run, g: np.array([0.0, 40.0, 0.0, *np.full(40, -np.log(40)), 1.0])],
 }  # fmt: skip
 """The auxiliary variables of a chain before its first step, part by part, as functions of the run and the gradient
 ∇U(θ₀) (chains, dim). A sampler that declares neither ``auxiliary`` nor ``start`` needs none: it keeps nothing beside θ,
@@ -401,6 +403,7 @@ SIZES = {
     "theta_leapfrog",
     "rungs",
     "limit",
+    "n_bins",
 }
 """Whole numbers that say how much there is in every step, or at the start."""
 PERIODS = {"period"}

@@ -13,7 +13,7 @@ from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.lanes import CONSTANT
 from sgmcmc_lab.samplers.step_terms import take_apart
 from sgmcmc_lab.samplers.targets import TARGETS
-from tests.helpers.checks_samplers import OFFERED
+from tests.helpers.checks_samplers import OFFERED, SOON
 
 Z = 4.5
 """Standard errors that a mean may be off: seven in a million by chance."""
@@ -58,7 +58,7 @@ def test_a_schedule_is_a_change_of_the_step_size_at_each_step(s, t, g, fault):
     The other run packs all parameters anew before each step. Exponentials may differ in the last place.
     """
     n, exponent, offset = 24, 0.8, 3.0
-    params = REFRESHED if s == "recipe" else {}
+    params = REFRESHED if s == "recipe" else SOON.get(s, {})
     spec = RunSpec.of(t, s, g, sampler_params=params, n_steps=n, n_chains=3, seed=4)
     first = spec.sampler.values()["step_size"]
 
@@ -79,7 +79,9 @@ def test_a_schedule_is_a_change_of_the_step_size_at_each_step(s, t, g, fault):
 @pytest.mark.parametrize(("s", "t", "g"), STEPPING)
 def test_chunks_do_not_change_a_scheduled_run(s, t, g):
     """Fails where the number of a step, or the part of a weight that is carried on, is lost between two chunks."""
-    spec = RunSpec.of(t, s, g, n_steps=60, burn_in=7, n_chains=2, seed=3, schedule=polynomial(0.5, 2))
+    spec = RunSpec.of(
+        t, s, g, sampler_params=SOON.get(s, {}), n_steps=60, burn_in=7, n_chains=2, seed=3, schedule=polynomial(0.5, 2)
+    )
     whole, parts = Run(spec, keep_draws=True), Run(spec, keep_draws=True)
     whole.advance(67)
     for chunk in (1, 1, 5, 13, 40, 7):
