@@ -12,6 +12,7 @@ from sgmcmc_lab.app.views.calibration import CalibrationView
 from sgmcmc_lab.app.views.circle import Circle
 from sgmcmc_lab.app.views.completeness import Completeness
 from sgmcmc_lab.app.views.components import Components
+from sgmcmc_lab.app.views.contour import Contour
 from sgmcmc_lab.app.views.cost_curve import Bought
 from sgmcmc_lab.app.views.coupling import CouplingView
 from sgmcmc_lab.app.views.curl import Curl
@@ -136,6 +137,7 @@ VIEWS: Registry[type[View]] = Registry(
     Thermostat,
     Adaptation,
     Rungs,
+    Contour,
     Stationarity,
     Written,
     Evolution,

@@ -35,13 +35,29 @@ class Exact(NamedTuple):
     """The standard error of the mean."""
 
 
+_SAMPLED: ByTarget[None, Array] = ByTarget()
 _EXACT: ByTarget[None, Exact] = ByTarget()
+
+
+def sampled_energies(target: Target) -> Array:
+    """U of exact draws."""
+    rows = max(len(target.data()), 1)
+    return _SAMPLED.of(target, None, lambda: target.energies_at(target.sample(1, min(DRAWS, WORK // rows))))
+
+
+def energies_of(lane: LaneFrame, target: Target) -> Array:
+    """U of a lane's new draws that its statistics count, as many as a frame has time for."""
+    run = lane.run
+    # A frame may have draws from before a change, which the statistics do not count.
+    fresh = lane.fresh[lane.fresh_x * run.steps > (max(run.counted_from, run.burn_in) + 0.5) * lane.x]
+    draws = fresh.reshape(-1, target.dim)[-max(1, FRAME_WORK // max(len(target.data()), 1)) :]
+    energies = target.energies_at(draws)
+    return np.asarray(energies[np.isfinite(energies)])
 
 
 def exact_energies(target: Target) -> Exact:
     """The histogram and the mean of U of exact draws."""
-    rows = max(len(target.data()), 1)
-    energies = target.energies_at(target.sample(1, min(DRAWS, WORK // rows)))
+    energies = sampled_energies(target)
     low, high = np.quantile(energies, EDGES)
     edges = np.linspace(low, high + 0.4 * (high - low), BARS + 1)
     shares = np.histogram(energies, edges)[0] / len(energies)
@@ -52,18 +68,16 @@ class Counted:
     """The energies of a lane's draws since its statistics started."""
 
     def __init__(self) -> None:
-        self._since = -1
-        self.clear()
-
-    def clear(self) -> None:
-        """Count from here on."""
-        self.counts, self.n, self.above, self.total = np.zeros(BARS), 0, 0, 0.0
+        self._since, self._edges = -1, np.zeros(0)
+        self.counts, self.n, self.above, self.total = np.zeros(0), 0, 0, 0.0
 
     def add(self, energies: Array, edges: Array, since: int) -> None:
-        """Count more draws; ``since`` is the step at which the statistics started."""
-        if since != self._since:
-            self._since = since
-            self.clear()
+        """Count more draws; ``since`` is the step at which the statistics started. They are counted anew where that or
+        the edges are others.
+        """
+        if since != self._since or not np.array_equal(edges, self._edges):
+            self._since, self._edges = since, edges
+            self.counts, self.n, self.above, self.total = np.zeros(len(edges) - 1), 0, 0, 0.0
         self.counts += np.histogram(energies, edges)[0]
         self.n += len(energies)
         self.above += int((energies > edges[-1]).sum())
@@ -119,16 +133,9 @@ class Energies(View):
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out: Data = {}
         target, edges = self.scene.target, self._exact.edges
-        most = max(1, FRAME_WORK // max(len(target.data()), 1))
         highest = self._top
         for i, (lane, counted) in enumerate(zip(lanes, self._counted, strict=True)):
-            run = lane.run
-            begun = max(run.counted_from, run.burn_in)
-            # A frame may have draws from before a change, which the statistics do not count.
-            fresh = lane.fresh[lane.fresh_x * run.steps > (begun + 0.5) * lane.x]
-            draws = fresh.reshape(-1, target.dim)[-most:]
-            energies = target.energies_at(draws)
-            counted.add(energies[np.isfinite(energies)], edges, run.counted_from)
+            counted.add(energies_of(lane, target), edges, lane.run.counted_from)
             density = counted.counts / max(counted.n, 1) / np.diff(edges)
             out[f"lane {i}"] = (self._centres, density)
             highest = max(highest, 1.15 * float(density.max()))
@@ -139,13 +146,15 @@ class Energies(View):
         """The mean energies, beside the exact one."""
         out = {}
         for label, name, lane, counted in zip(self._labels, self.scene.lanes, lanes, self._counted, strict=True):
-            out[label.id] = f"{name}  {self._mean(counted) if counted.n else no_draws(lane.run)}".rstrip()
+            said = self._mean(counted, lane.run.sampler.weighs) if counted.n else no_draws(lane.run)
+            out[label.id] = f"{name}  {said}".rstrip()
         return out
 
-    def _mean(self, counted: Counted) -> str:
+    def _mean(self, counted: Counted, weighs: bool) -> str:
         # Both end at the first digit of the error.
         digits = max(0, -int(np.floor(np.log10(self._exact.error))))
         mean, exact, error = counted.total / counted.n, self._exact.mean, self._exact.error
-        text = f"mean {mean:.{digits}f}, exact {exact:.{digits}f} ± {error:.{digits}f}"
+        unweighted = " without weights" * weighs
+        text = f"mean {mean:.{digits}f}{unweighted}, exact {exact:.{digits}f} ± {error:.{digits}f}"
         share = counted.above / counted.n
         return f"{text}; {share:.0%} to the right" if share >= 0.05 else text

@@ -148,7 +148,7 @@ class ContourSGLD(Sampler):
     advance = advance
 
     step_size = Real(
-        0.01,
+        0.03,
         bounds=(1e-6, 2.0),
         log=True,
         tex=r"\epsilon",
@@ -202,11 +202,20 @@ class ContourSGLD(Sampler):
         doc="The larger it is, the smaller and the more equal are the first steps of learning.",
     )
     adapt_steps = Count(
-        5000,
+        2000,
         bounds=(0, 10_000_000),
         label="Learning steps",
         doc="In so many first steps a chain learns the weights of the energies. These draws are not counted.",
     )
+
+    @staticmethod
+    def learnt(memory: NDArray[np.float64]) -> NDArray[np.float64]:
+        """p of each chain, (chains, m), from its auxiliary variables. After learning these are values of Ψ at the upper
+        ends of the bins, as shares of their sum.
+        """
+        levels = memory[:, _LEVELS:-1]
+        p = np.exp(levels - levels.max(axis=1, keepdims=True))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         m = self.n_bins

@@ -650,6 +650,51 @@ def rungs(key):
     assert len(data["swaps 0"][0]) == (blocks[0, :, 2] > before).sum()
 
 
+@recomputes("contour")
+def contour(key):
+    """U = θᵀΣ⁻¹θ/2 by hand; p and the weights of the draws from the auxiliary variables of each chain.
+
+    The weight of a draw is Ψᶻ at its energy: log Ψ is linear between the upper ends of the bins.
+    """
+    params = {
+        "step_size": 0.05,
+        "adapt_steps": BURN_IN,
+        "n_bins": 8,
+        "width": 0.5,
+        "zeta": 0.9,
+        "rate": 10.0,
+        "delay": 20.0,
+    }
+    made = stage(
+        key, "correlated_gaussian", [("contour_sgld", params), "hmc"], {"rho": 0.6, "sd2": 1.5}, {"step_size": 0.02}
+    )
+    inverse = np.linalg.inv([[1.0, 0.9], [0.9, 2.25]])
+
+    def energy(x):
+        return np.einsum("...i,ij,...j->...", x, inverse, x) / 2
+
+    data, edges, one = made.view.compute(made.frame), np.arange(9) / 2, made.raw[0]
+    levels = one.run.momentum[:, 3:11]
+    p = np.exp(levels) / np.exp(levels).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(data["learnt 0"], [edges[:-1] + 0.25, p.mean(axis=0) / 0.5])
+    exact = np.histogram(energy(made.target.sample(1, 20_000)), edges)[0] / 20_000 / 0.5
+    np.testing.assert_allclose(data["exact"][1], exact, atol=1e-9)
+    at = np.rint(made.frame[0].fresh_x).astype(int) - (one.run.steps - one.theta.shape[1]) - 1
+    found = energy(one.theta[:WATCHED, at[at >= 0]].reshape(-1, 2))
+    np.testing.assert_allclose(data["lane 0"][1], np.histogram(found, edges)[0] / found.size / 0.5, atol=1e-9)
+    w = np.array([np.exp(0.9 * np.interp(energy(x), edges[1:], own)) for x, own in zip(one.theta, levels, strict=True)])
+    worth = w.sum() ** 2 / (w**2).sum() / w.size
+    assert worth < 0.9 and "lane 1" not in data
+    said = [f"{one.name}  worth {worth:.0%} of its draws", f"{made.raw[1].name}  no weights of energies"]
+    assert captions(made) == said
+    other = VIEWS["energies"].made(scene_of(made.records))
+    other.compute(made.frame)
+    assert ["without weights" in text for text in other.captions(made.frame).values()] == [True, False]
+    before = records("correlated_gaussian", [("contour_sgld", params), "hmc"], N_CHAINS, {"rho": 0.6, "sd2": 1.5})
+    before[0].run.advance(3)
+    assert next(iter(made.view.captions(frames(before)).values())).endswith(f"learns, step 3 of {BURN_IN}")
+
+
 @recomputes("coupling")
 def coupling(key):
     """The mean of the estimates of all batches but the first, its error, and the histogram of all meeting times."""
