@@ -20,9 +20,12 @@ LEAST = 1e-3
 
 
 def followed(samplers: Iterable[Sampler]) -> tuple[str, ...]:
-    """The names of what the adaptation of some samplers follows, each once; of those that adapt."""
-    found = [sampler.adaptation.statistic for sampler in samplers if sampler.adaptation and sampler.steps_that_adapt]
-    return tuple(dict.fromkeys(found))
+    """The names of what the adaptation of some samplers follows, and of the lengths that it learns, each once; of those
+    that adapt.
+    """
+    tunings = [sampler.adaptation for sampler in samplers if sampler.adaptation and sampler.steps_that_adapt]
+    lengths = [tuning.length[0] for tuning in tunings if tuning.length]
+    return tuple(dict.fromkeys([*(tuning.statistic for tuning in tunings), *lengths]))
 
 
 def learnt(run: Run) -> Any:
@@ -80,7 +83,12 @@ class Adaptation(View):
 
     key = "adaptation"
     title = "Adaptation"
-    hint = "thick: ε; thin: acceptance or energy error; dotted: wanted"
+    hint = "thick: ε; thin: acceptance or energy error; dotted: its goal"
+    help = (
+        "In the first steps of a run the sampler adapts its step size ε (thick) so that the mean of the acceptance (thin), or of the energy error, reaches its goal (dotted). "
+        "All are means over the chains; for ChEES-HMC the acceptance is the harmonic mean. The dashed line is the length of a trajectory, T or L, where a sampler learns one. "
+        "After these steps all are fixed, and only then draws count."
+    )
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -93,6 +101,8 @@ class Adaptation(View):
         for i, _ in enumerate(scene.lanes):
             source = self.feed(f"lane {i}", "x", "step_size", rollover=WINDOW)
             p.line("x", "step_size", source=source, line_color=colours.lanes[i], line_width=2.5)
+            length = self.feed(f"length {i}", "x", "y", rollover=WINDOW)
+            p.line("x", "y", source=length, line_color=colours.lanes[i], line_width=2, line_dash="dashed")
             follows = self.feed(f"followed {i}", "x", "y", rollover=WINDOW)
             p.line("x", "y", source=follows, line_color=colours.lanes[i], line_width=FINE, line_join="bevel")
             wanted = self.feed(f"wanted {i}", "y")
@@ -121,9 +131,12 @@ class Adaptation(View):
                 out[f"followed {i}"] = np.array([lane.x]), np.array(shown[1:])
             # A number that no step measures has no wanted mean.
             out[f"wanted {i}"] = (np.full(len(shown) - 1, wanted),)
+            if tuned := declared(run).length:
+                shown.append(learnt(run)[:, tuned[1]].mean())
+                out[f"length {i}"] = np.array([lane.x]), np.array(shown[-1:])
             self._shown += [(lane.x, y) for y in shown]
         if out:
-            self._shown = self._shown[-2 * WINDOW * len(lanes) :]
+            self._shown = self._shown[-3 * WINDOW * len(lanes) :]
             x, y = np.array(self._shown).T
             out["x"] = (np.array(run_window(x.min(), x.max(), self.scene.axis)),)
             out["y"] = (np.array([y.min() / 1.5, max(1.2, y.max() * 1.5)]),)

@@ -23,6 +23,7 @@ class ESSGrowth(OfHistory):
         "It grows in proportion to the draws where the chains mix: a straight line. "
         "A curve that becomes flat, or falls, says that later draws found a place that earlier ones had not: do not trust the ESS yet."
     )
+    of_ess = True
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours

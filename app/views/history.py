@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-import numpy as np
 from bokeh.models import Label
 
 from sgmcmc_lab.app.views.base import Array, Data, Frame, Scene, View
@@ -20,11 +19,13 @@ class OfHistory(View):
     """The history is read again when the run is this many times as long."""
     of_column: ClassVar[bool] = True
     """Whether it is of the scene's coordinate, which then must vary."""
+    of_ess: ClassVar[bool] = False
+    """Whether it shows an ESS, which weighted draws do not have."""
     labels: list[Label]
     """The caption of each lane, which ``build`` makes."""
 
     def __init__(self, scene: Scene, before: View | None = None):
-        self._taken: dict[int, Array] = {}
+        self._taken: dict[int, Array | str] = {}
         self._steps: dict[int, tuple[Any, int]] = {}
         self.found: dict[int, Any] = {}
         """The results of each lane; a text says why there are none."""
@@ -50,7 +51,13 @@ class OfHistory(View):
             return
         self._steps[i] = run, now
         # A later copy takes the place of one that has not been read.
-        self._taken[i] = np.array([]) if run.interacting else run.statistics.history().copy()
+        self._taken[i] = self._refusal(run) or run.statistics.history().copy()
+
+    def _refusal(self, run: Any) -> str:
+        if run.interacting:
+            return "interacting particles are no chains"
+        why = run.statistics.why_weighted
+        return f"{why}: no ESS" if self.of_ess and why else ""
 
     def background(self, lanes: Frame) -> bool:
         worked = bool(self._taken)
@@ -60,9 +67,9 @@ class OfHistory(View):
         self._fresh |= worked
         return worked
 
-    def _read(self, history: Array) -> Any:
-        if history.ndim < 3:
-            return "interacting particles are no chains"
+    def _read(self, history: Array | str) -> Any:
+        if isinstance(history, str):
+            return history
         why = convergence.refusal(history, self.scene.coordinate) if self.of_column else ""
         return why or self.read(history)
 

@@ -94,7 +94,7 @@ class KSD(Distance[SteinPoint]):
     def _take(self, i: int, run: Any) -> None:
         """Take draws for the next point of a lane's curve, where the run has become enough longer."""
         curve = self._curve(i, run)
-        if i in self._taken or not run.statistics.n_steps:
+        if i in self._taken or not run.statistics.n_steps or run.statistics.own_weights:
             return
         if curve and run.steps < SPACING * curve[-1].position.steps:
             return
@@ -112,6 +112,13 @@ class KSD(Distance[SteinPoint]):
                 worked = True
             del self._taken[i]
         return worked
+
+    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
+        out = super().captions(lanes)
+        for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
+            if lane.run.statistics.own_weights:
+                out[label.id] = f"{name}  {lane.run.statistics.why_weighted}: no KSD"
+        return out
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         for i, lane in enumerate(lanes):

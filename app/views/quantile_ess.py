@@ -22,6 +22,7 @@ class QuantileESS(OfHistory):
         "It is that of the indicator of draws below the quantile, over the kept draws of up to eight chains. "
         "A curve that falls at one end says that the chains reach that tail seldom, or stay there for long."
     )
+    of_ess = True
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours

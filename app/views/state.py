@@ -308,7 +308,7 @@ class State(View):
             # Particles are what they are together.
             together = lane.run.interacting
             heads = lane.run.statistics.tail(1)[:, :chains]
-            if together or lane.run.steps == 0:
+            if together or not lane.run.statistics.n_steps:
                 heads = lane.run.position[: None if together else chains]
             out[f"heads {i}"] = self._positions(heads.reshape(-1, heads.shape[-1]))
             if len(lane.fresh):

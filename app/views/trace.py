@@ -146,8 +146,10 @@ class TraceView(View):
                 out[label.id] = f"{name}  interacting particles: no R̂, no ESS"
                 continue
             history = lane.run.statistics.history()
-            kept.append(history.shape[:2])
-            out[label.id] = f"{name}  {self._summary(history, lane.run.statistics.why_weighted)}"
+            why_weighted = lane.run.statistics.why_weighted
+            if not why_weighted:
+                kept.append(history.shape[:2])
+            out[label.id] = f"{name}  {self._summary(history, why_weighted)}"
         out[self._kept.id] = (
             "" if not any(draws for _, draws in kept) else f"ESS bulk / tail, of {_sizes(kept)} kept draws"
         )

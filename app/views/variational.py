@@ -1,4 +1,4 @@
-"""A product of gammas q that gamma SGVB fits to the target, beside the draws: KL(q‖p), and KS distances of both."""
+"""Gamma SGVB's fit q, a product of gammas, beside the draws, with KL(q‖p) and the KS distances of both."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,8 +19,14 @@ MOST_STEPS = 20_000
 """Of q, at a tenth of a millisecond each."""
 CHUNK = 200
 """Steps of q at a time."""
+Q = 4
+"""Its colour is that of a fifth lane, which no density has."""
 GROWTH = 1.1
-"""q is read anew when it has made so many times the steps."""
+"""q is read again after a tenth more steps."""
+
+
+LEAST = 1e-9
+"""Smaller distances are rounding errors."""
 
 
 class Found(NamedTuple):
@@ -33,6 +39,8 @@ class Found(NamedTuple):
     """KL(q‖p)."""
     distance: float
     """sup |F_q − F| of the coordinate."""
+    falls: bool
+    """Whether KL(q‖p) has become smaller by a hundredth in the last tenth of the steps."""
 
 
 class Variational(Marginal):
@@ -41,12 +49,12 @@ class Variational(Marginal):
     key = "variational"
     requires = EXACT
     title = "Gamma SGVB beside draws"
-    hint = "line: the target; dashed: q"
+    hint = "solid: the target; dashed: q"
     help = (
-        "Gamma SGVB fits q, a product of gamma distributions, to the target (Knowles 2015): as many steps as a chain makes, up to 20,000, each with all data. "
-        "KL(q‖p) is how far its ELBO lies below the log evidence. A target that is a gamma itself is reached: KL(q‖p) and the KS distance of q fall to 0. "
-        "Of any other target the best gamma keeps a distance, however long q climbs, while that of exact chains falls with their draws. "
-        "Shapes of hundreds take q longer than 20,000 steps."
+        "Gamma SGVB fits q, a product of gamma distributions, to the target (Knowles 2015). It makes one step per step of a chain, up to 20,000, each with all data. "
+        "KL(q‖p) is the log evidence minus the ELBO. If the target is itself a product of gammas, KL(q‖p) and the KS distance of q fall to 0. "
+        "Otherwise the best q keeps a positive distance, while exact chains converge. "
+        "Shape parameters in the hundreds need more than 20,000 steps."
     )
     follows_axis = False
 
@@ -55,6 +63,7 @@ class Variational(Marginal):
         if isinstance(before, Variational) and before.scene.target is scene.target:
             self._fit = before._fit
         self._found: Found | str | None = None
+        self._readings: list[tuple[int, float]] = []
         super().__init__(scene, before)
 
     @classmethod
@@ -64,7 +73,7 @@ class Variational(Marginal):
     def build(self) -> Any:
         p = super().build()
         source = self.feed("q", "x", "y")
-        p.line("x", "y", source=source, line_color=self.scene.colours.exact, line_width=2, line_dash="dashed")
+        p.line("x", "y", source=source, line_color=self.scene.colours.lanes[Q], line_width=3, line_dash="dashed")
         column, edges = self.scene.column, bin_edges(self.scene.column)
         # The CDF of a share costs a millisecond a point.
         shares = self.scene.target.support == SIMPLEX
@@ -84,7 +93,7 @@ class Variational(Marginal):
         fit = self._fit
         if fit is None or fit.steps > steps or fit.seed != seed:
             self._fit = fit = GammaFit(self.scene.target, seed)
-            self._found = None
+            self._found, self._readings = None, []
         elif isinstance(self._found, str):
             return False
         behind = steps - fit.steps
@@ -102,7 +111,12 @@ class Variational(Marginal):
     def _read(self, fit: GammaFit) -> Found:
         below = fit.cdf(self.scene.coordinate, self._edges)
         shares = np.diff(below[self._bars])
-        return Found(fit.steps, shares, fit.divergence, float(np.abs(below - self._below).max()))
+        kl = fit.divergence
+        self._readings.append((fit.steps, kl))
+        early = [value for steps, value in self._readings if GROWTH * steps <= fit.steps]
+        self._readings = self._readings[max(len(early) - 1, 0) :]
+        falls = bool(early) and LEAST < kl < 0.99 * early[-1]
+        return Found(fit.steps, shares, kl, float(np.abs(below - self._below).max()), falls)
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         out, found = super().compute(lanes), self._found
@@ -122,8 +136,12 @@ class Variational(Marginal):
             out[label.id] = f"{brief(name, LONG - len(said) - 2)}  {said}"
         found = self._found
         if isinstance(found, Found):
-            said = f"KL(q‖p) {max(found.divergence, 0.0):.2g}, KS {found.distance:.2g}, steps {found.steps:,}"
-            out[self._of_q.id] = f"q  {said}"
+            kl = f"KL(q‖p) {_small(found.divergence)}{', falling' if found.falls else ''}"
+            out[self._of_q.id] = f"q  {kl}, KS {_small(found.distance)}, steps {found.steps:,}"
         else:
             out[self._of_q.id] = found or ""
         return out
+
+
+def _small(distance: float) -> str:
+    return f"{distance:.2g}" if distance >= LEAST else "under 1e-9"

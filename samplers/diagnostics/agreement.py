@@ -1,7 +1,7 @@
 """Why a run does not agree with its target, in a sentence that is measured on the run itself.
 
-Particles are few points; chains may have visited a part of the distribution only, or have not mixed; chains that have
-mixed have a bias, of the step size or of the gradient's noise.
+Particles are few points; transitions may diverge; chains may have visited a part of the distribution only, or have not
+mixed; chains that have mixed have a bias, of the step size or of the gradient's noise.
 """
 
 from math import isfinite, sqrt
@@ -9,6 +9,7 @@ from math import isfinite, sqrt
 import numpy as np
 
 from sgmcmc_lab.samplers import convergence, kolmogorov
+from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.engine import Run
 from sgmcmc_lab.samplers.running_statistics import N_BINS, Statistics
@@ -22,6 +23,8 @@ VISITED = 0.9
 """Chains that have visited less of the probability are in a part of the distribution."""
 UNMIXED = 1.1
 """The R-hat of chains that have not mixed."""
+OFTEN = 0.1
+"""The share of divergent transitions from which on they are the reason."""
 ENOUGH = 50
 """Particles with which SVGD stands for most targets."""
 _MERGED = 32
@@ -57,6 +60,9 @@ def _reason(run: Run, k: int, distance: float) -> str:
     n, what = statistics.n_chains, "particles" if run.interacting else "chains"
     if run.interacting and n < ENOUGH:
         return f"{n} particles are {n} points, however many steps they make; {ENOUGH} stand for the target more closely"
+    diverged = run.counts[jit.DIVERGED] / max(statistics.n_draws, 1) if run.sampler.diverges else 0.0
+    if diverged >= OFTEN:
+        return f"{diverged:.0%} of the transitions diverged; a smaller step has fewer that do"
     if (share := visited(statistics, k)) < VISITED:
         return f"the {what} have visited {share:.0%} of the probability of {name}"
     if run.interacting:
@@ -65,8 +71,10 @@ def _reason(run: Run, k: int, distance: float) -> str:
     if not isfinite(found.ess_bulk):
         return f"{name} has not moved"
     if found.rhat > UNMIXED or distance < 2 * kolmogorov.KOLMOGOROV_MEAN / sqrt(found.ess_bulk):
-        rhat = f"R̂ {found.rhat:.2f}, " if isfinite(found.rhat) else ""
-        return f"{name} has not mixed: {rhat}{found.ess_bulk:.0f} effective draws"
+        rhat = [f"R̂ {found.rhat:.2f}"] if isfinite(found.rhat) else []
+        # Weighted draws have no ESS.
+        ess = [] if statistics.weighted else [f"{found.ess_bulk:.0f} effective draws"]
+        return ": ".join(filter(None, [f"{name} has not mixed", ", ".join(rhat + ess)]))
     noise = run.gradient.noise()
     noisy = noise.variance > 0 or noise.batch_size > 0
     cause = "step size, or the noise of its gradient," if noisy else "step size"

@@ -99,7 +99,7 @@ def _slope(before, theta, r, alpha):
 
 @jit.helper
 def _harmonic_mean(alpha):
-    """Of the α of all chains; 0 where one of them is 0."""
+    """The harmonic mean of the chains' α; 0 if one of them is 0."""
     total = 0.0
     for c in range(alpha.size):
         if alpha[c] == 0:
@@ -184,9 +184,9 @@ class ChEES(Sampler):
     Dynamics: dθ = r dt, dr = −∇U dt, with r ~ N(0, I) drawn afresh at the start of each step.
     Leapfrog: ⌈hT/ε⌉ steps, at most 256, with h ~ U(0, 1) drawn in each step, the same for all chains. The new state is
     kept with probability min(1, e^{−ΔH}), and e^{−H} is exactly invariant for every ε, T and h.
-    In the first ``adapt_steps`` steps all chains have one ε and one T, which follow
-    – dual averaging (``samplers/kernels/adaptation.py``), with the harmonic mean over the chains of their acceptance
-      probabilities α, towards .651;
+    In the first ``adapt_steps`` steps all chains share ε and T, which follow
+    – dual averaging (``samplers/kernels/adaptation.py``), which moves the harmonic mean of the chains' acceptance
+      probabilities α towards .651;
     – gradient ascent in log T on the criterion ¼E(‖θ' − Eθ'‖² − ‖θ − Eθ‖²)², the change in the estimator of the
       expected square, by Adam with β₁ = 0, β₂ = .95 and the rate .025. As dθ'/dt = r', its slope is estimated by
       hT Σ_c α_c(‖θ'_c − m'‖² − ‖θ_c − m‖²)(θ'_c − m')·r'_c/Σ_c α_c, where the means m and m' are those over the chains,
@@ -223,7 +223,7 @@ class ChEES(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one leapfrog step. Too large, and proposals are rejected.",
+        doc="The duration of one leapfrog step. Large values cause rejections.",
     )
     length = Real(
         3.0,
@@ -231,19 +231,19 @@ class ChEES(Sampler):
         log=True,
         tex="T",
         label="Longest trajectory T",
-        doc=f"Each step's trajectory has a uniform share of this time, and at most {MOST} leapfrog steps; each costs one gradient.",
+        doc=f"A trajectory lasts hT, with h uniform on (0, 1), and takes at most {MOST} leapfrog steps. Each costs one gradient.",
     )
     adapt_steps = Count(
         0,
         bounds=(0, 10_000),
         label="Adaptation steps",
-        doc=f"The number of first steps in which all chains together adapt one ε to an acceptance of {_WANTED}, and one T to the ChEES criterion. These steps are burn-in, and need two chains at least. ε and T begin with the values above. With a schedule only T adapts. 0: nothing adapts.",
+        doc=f"During these first steps all chains together adapt ε, to an acceptance of {_WANTED}, and T, to the ChEES criterion, from the values above. The steps are burn-in and need at least two chains. With a schedule, only T adapts. 0: no adaptation.",
     )
     adaptation = Tuning("acceptance", _WANTED, length=("T", LENGTH))
 
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
-        """T falls with ε on a steep target: twenty steps at least."""
+        """On a steep target T is shorter, but at least twenty steps."""
         out = super().first_values(first, gradient)
         bounds = cls.param.length.bounds
         return {**out, "length": min(max(20 * out["step_size"], bounds[0]), cls.param.length.default)} if out else out

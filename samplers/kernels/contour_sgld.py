@@ -109,22 +109,21 @@ def advance(rng, state, model, source, params, out, n, info):
 
 
 class ContourSGLD(Sampler):
-    """Contour SGLD (Deng, Lin & Liang 2020), with weights p of energies that are learnt first and then stand still.
+    """Contour SGLD (Deng, Lin & Liang 2020): chains learn the probabilities p of bins of energies first, then keep p.
 
     SDE: dθ = −(1 + ζ (log Ψ)'(U)) ∇U dt + √2 dW, that is −∇(U + ζ log Ψ(U)): the recipe with D = I, Q = 0 and another
     energy. The energies from u₀ on are in m bins of the width Δu. In each bin log Ψ is linear, with log p_j at the
     upper end of bin j; in the first bin and below, and above the last one, it is constant.
     Euler–Maruyama: θ ← θ − ε(1 + ζ(log p_J − log p_{J−1})/Δu)∇U(θ) + N(0, 2ε), J the bin of U(θ).
     In the first ``adapt_steps`` steps each chain learns p by p_j ← p_j + ω p_J^ζ (1_{j=J} − p_j), J the bin of the new
-    draw, ω = a/(t^0.6 + b). It leads to p_j = P(U in bin j) under e^{−U}, where Δu is small. No draw counts there. Then
-    p is fixed, and with it the distribution; the paper goes on to learn.
-    Invariant distribution: e^{−U}/Ψ(U)^ζ as ε → 0, whatever p was learnt; at ζ = 1 it has as many draws in each bin.
-    A draw has the weight Ψ(U)^ζ, over the largest one, and weighted draws are of e^{−U}. The paper has p_J^ζ for it,
-    which is the same as Δu → 0; within a bin the drift is that of Ψ.
+    draw, ω = a/(t^0.6 + b). For small Δu p_j converges to P(U in bin j) under e^{−U}. These draws are discarded. Then p
+    is fixed, and with it the distribution; the paper continues to adapt it.
+    Invariant distribution: e^{−U}/Ψ(U)^ζ as ε → 0, whatever p was learnt; at ζ = 1 all bins are equally probable.
+    Each draw has the weight Ψ(U)^ζ, relative to the maximum; the weighted draws have the distribution e^{−U}. The paper
+    has the weight p_J^ζ, the limit as Δu → 0; within a bin the drift is that of Ψ.
     (log Ψ)' is kept between −2 and 2: where a bin was never visited its p says nothing, and a step may overshoot. Ψ has
     the same bound, so that the weights stay exact.
-    It takes the energy of all data. With a noisy energy of the variance s², in place of U, the bin of a draw and its
-    weight would be wrong together: the weights would not cancel Ψ, by O(s²).
+    The sampler uses the energy of all data. A noisy energy of variance s² would bias the weights by O(s²).
     Chains learn by themselves. In the interacting version (Deng, Liang, Hao & Lin 2022) they share p, which all of them
     learn; here they stay independent, and their spread measures the error.
     Shapes: θ (chains, d), auxiliary variables (chains, 4 + m): steps that have learnt, m, whether p is fixed, log Ψ at
@@ -136,7 +135,7 @@ class ContourSGLD(Sampler):
     update = (
         r"\begin{aligned}\theta_{t+1} &= \theta_t - \epsilon\Bigl(1 + \zeta\,\frac{\log p_J - \log p_{J-1}}{\Delta u}\Bigr)\nabla U(\theta_t) + \mathcal N(0, 2\epsilon),\quad U(\theta_t) \in \text{bin } J\\"
         r"p_j &\leftarrow p_j + \omega_t\, p_J^{\zeta}\,(1_{j=J} - p_j),\quad \omega_t = \tfrac{a}{t^{0.6} + b}\\"
-        r"w_{t+1} &= \Psi\bigl(U(\theta_{t+1})\bigr)^{\zeta}\end{aligned}"
+        r"w_{t+1} &= \Psi\bigl(U(\theta_{t+1})\bigr)^{\zeta},\quad \log\Psi \text{ linear between the } \log p_j\end{aligned}"
     )
     diffusion = "D = I"
     curl = "Q = 0"
@@ -144,7 +143,7 @@ class ContourSGLD(Sampler):
     source = "Deng, Lin & Liang 2020, Algorithm 1"
     accepts = frozenset({FULL})
     weighs = True
-    known_bias = "Its draws have weights: many steps are few effective draws."
+    known_bias = "Unequal weights reduce the number of effective draws."
     advance = advance
 
     step_size = Real(
@@ -153,21 +152,21 @@ class ContourSGLD(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time that one step advances. The gradient can be multiplied by up to 1 + 2ζ, so that steps are to be smaller than those of SGLD.",
+        doc="The duration of one step. Flattening multiplies the gradient by up to 1 + 2ζ, so use smaller steps than in SGLD.",
     )
     zeta = Real(
         0.75,
         bounds=(0.0, 1.5),
         tex=r"\zeta",
         label="Flattening ζ",
-        doc="At 1 chains visit all energies of the bins equally often; at 0 they are SGLD. The flatter, the fewer effective draws, and the more moves between modes.",
+        doc="ζ = 1 visits all bins equally often; ζ = 0 is SGLD. Stronger flattening gives more moves between modes and fewer effective draws.",
     )
     lowest = Real(
         0.0,
         bounds=(-1e6, 1e6),
         tex="u_0",
         label="Lowest energy u₀",
-        doc="Where the bins begin, above the energy of the target's start. All lower energies count with the first bin, where the chain is SGLD.",
+        doc="The lower end of the bins, relative to the energy at the target's start. Below the second bin the chain is SGLD.",
     )
     width = Real(
         0.5,
@@ -175,7 +174,7 @@ class ContourSGLD(Sampler):
         log=True,
         tex=r"\Delta u",
         label="Width Δu",
-        doc="The width of a bin. Above u₀ + mΔu the chain is SGLD, which leads it back.",
+        doc="The width of a bin. Above u₀ + mΔu the chain is SGLD and drifts back.",
     )
     n_bins = Count(
         40,
@@ -183,7 +182,7 @@ class ContourSGLD(Sampler):
         log=True,
         tex="m",
         label="Bins m",
-        doc="The number of bins. Together they are to reach above the barriers between modes.",
+        doc="The number of bins. Their range should exceed the barriers between modes.",
     )
     rate = Real(
         1.0,
@@ -191,7 +190,7 @@ class ContourSGLD(Sampler):
         log=True,
         tex="a",
         label="Learning rate a",
-        doc="How fast a chain learns the weights of the energies.",
+        doc="How fast a chain learns p.",
     )
     delay = Real(
         100.0,
@@ -199,13 +198,13 @@ class ContourSGLD(Sampler):
         log=True,
         tex="b",
         label="Delay b",
-        doc="The larger it is, the smaller and the more equal are the first steps of learning.",
+        doc="A larger delay makes the first learning steps smaller and more equal.",
     )
     adapt_steps = Count(
         2000,
         bounds=(0, 10_000_000),
         label="Learning steps",
-        doc="In so many first steps a chain learns the weights of the energies. These draws are not counted.",
+        doc="During these first steps the chain learns p. Their draws are discarded.",
     )
 
     @staticmethod

@@ -18,7 +18,7 @@ from sgmcmc_lab.samplers.targets.base import Target
 # The packed parameters: ε, L, m, the number of indices that are drawn anew, N; then θ̂ and ∇U(θ̂).
 _LEAPFROG, _SIZE, _BLOCK, _ITEMS, _MODE = 1, 2, 3, 4, 5
 _FEW = 100
-"""A subsample of so many is allowed however few data there are."""
+"""Subsamples of up to this size are always allowed, even larger than the data."""
 
 _FIRST_SHARE = 20
 """Of many data the subsample begins with one in so many."""
@@ -157,10 +157,10 @@ class HMCECS(Sampler):
     Φ(θ, u) + ‖r‖²/2 with the same u in all gradients and in the accept step, which takes no other data. The gradient is
     ∇Φ, not ∇Û: both are exact, and both cost the same; the first conserves the energy.
     Invariant distribution: e^{−Φ(θ, u)}, exactly, with u uniform on all Nᵐ subsamples. That of θ is the mean over them.
-    The sign of σ̂²/2 follows from E e^{−Û} ≈ e^{−U + s²/2m}, s² the variance of the d_i. Of log E e^{−Φ} + U there is
-    κ₃/3m² + O(1/m³) left, κ₃ the third cumulant of the d_i: ½Cov(Û, σ̂²) − κ₃/6m². It does not fall with N, because d_i
+    The sign of σ̂²/2 follows from E e^{−Û} ≈ e^{−U + s²/2m}, s² the variance of the d_i. Then log E e^{−Φ} + U equals
+    κ₃/3m² + O(1/m³), κ₃ the third cumulant of the d_i: ½Cov(Û, σ̂²) − κ₃/6m². It does not fall with N, because d_i
     at a standard deviation from θ̂ does not; with second-order control variates it would fall as N^{−3/2}.
-    It takes U_i ≥ q_i, which is true where each U_i is convex. Where U_i falls below its tangent, as in
+    It assumes U_i ≥ q_i, which holds for convex U_i. Where U_i falls below its tangent, as in
     ``student_mean``, m equal indices have σ̂² = 0 and a low Φ far from θ̂, which a small m reaches.
     A step touches (L + 1)m data points and the new ones; the values at θ̂ count with them.
     Shapes: θ (chains, d), momentum and u (chains, d + m).
@@ -188,7 +188,9 @@ class HMCECS(Sampler):
     # Given θ, the indices are not uniform, as they are at the start.
     stationary_start = False
     counts_data = True
-    known_bias = "Its distribution is perturbed by O(1/m²): a larger subsample m has less bias."
+    known_bias = (
+        "Its invariant distribution differs from the target by O(1/m²). A larger subsample m reduces this bias."
+    )
     advance, start = advance, start
 
     step_size = Real(
@@ -197,7 +199,7 @@ class HMCECS(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one leapfrog step. Long ones are rejected.",
+        doc="The duration of one leapfrog step. Large values cause rejections.",
     )
     n_leapfrog = Count(
         10,
@@ -219,7 +221,7 @@ class HMCECS(Sampler):
         0.1,
         bounds=(0.0, 1.0),
         label="Share drawn anew",
-        doc="The share of the subsample that a step proposes to replace, at least one data point. A small one is accepted more often.",
+        doc="Each step proposes to replace this share of the subsample, at least one data point. Small shares are accepted more often.",
     )
 
     def _block(self) -> int:
@@ -234,7 +236,7 @@ class HMCECS(Sampler):
     def check(self, target: Target) -> None:
         n_data = len(target.data())
         if self.batch_size > max(n_data, _FEW):
-            allowed = f"allowed is at most N = {n_data}, the number of data, or {_FEW} where N is smaller"
+            allowed = f"allowed is at most max(N, {_FEW}) = {max(n_data, _FEW)}, N the number of data"
             raise SpecError("sampler.batch_size", self.batch_size, allowed)
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:

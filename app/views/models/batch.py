@@ -62,7 +62,8 @@ class Batch(View):
         slow, sizes, cost = sizes[~known], sizes[known], cost[known]
         out: Data = {"tried": (sizes, cost), "best": (sizes[:0], cost[:0])}
         if len(cost):
-            out["best"] = (sizes[[cost.argmin()]], cost[[cost.argmin()]])
+            chosen = sizes == seen["chosen"][0] if seen["changes"][0] else cost == cost.min()
+            out["best"] = (sizes[chosen][:1], cost[chosen][:1])
             ends = 10.0 ** np.floor(np.log10(cost.min())), 10.0 ** np.ceil(np.log10(cost.max() * 1.001))
             if ends != self._ends:
                 self._ends = ends
@@ -80,9 +81,9 @@ class Batch(View):
         slow = f"; {unknown} mixed too slowly to tell (△)" if unknown else ""
         chosen = int(seen["chosen"][0])
         if chosen:
-            # A choice that goes on is another one by the time that the ring is drawn.
+            # A choice that goes on is often another one in the next frame, before the next caption.
             changes = int(seen["changes"][0])
-            said = f"now m = {chosen}, changed {changes:,} ×" if changes else f"chosen: m = {chosen}{gain(seen)}"
+            said = f"m changed {changes:,} ×" if changes else f"chosen: m = {chosen}{gain(seen)}"
             return {self._label.id: f"{said}\n{tried} tried{slow}"}
         size, n_sizes, left = map(int, seen["trial"])
         return {

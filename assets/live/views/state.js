@@ -90,7 +90,7 @@ export const state = {
       const { dim } = run.target
       const all = run.sampler.interacting
       const shown = all ? run.description.n_chains : Math.min(lanes.length === 1 ? SHOWN_CHAINS : 1, fresh.chains)
-      const now = all || run.steps === 0 ? run.theta() : latest(run, 1).theta
+      const now = all || run.steps <= run.countedFrom ? run.theta() : latest(run, 1).theta
       out[`heads ${i}`] = positions(data, run, now.slice(0, Math.min(shown, now.length / dim) * dim), Math.min(shown, now.length / dim))
       if (fresh.n) {
         const first = new Float64Array(fresh.n * dim)

@@ -614,7 +614,7 @@ def adaptation(key):
     assert captions(made)[0] == f"{made.raw[0].name}  fixed: ε {eps:.3g}, L {length:.3g}"
     data = made.view.compute(made.frame)
     # Later steps measure no energy error.
-    np.testing.assert_allclose(data["lane 0"][1], [eps])
+    np.testing.assert_allclose([data["lane 0"][1], data["length 0"][1]], [[eps], [length]])
     assert "followed 0" not in data
     assert data["wanted 0"][0].size == 0 and np.isfinite(data["y"][0]).all()
 

@@ -362,7 +362,7 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     frame = Shown(
         batch_sizes=np.array([400, 100, 25, 6]),
         objective=np.array([900.0, 300.0, 500.0, np.inf]),
-        chosen=np.array([100]),
+        chosen=np.array([25]),
         changes=np.array([1200]),
     )
     run = type("Run", (), {"method": Gibbs()})()
@@ -370,13 +370,15 @@ def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     data = view.compute(frame)
     check_data(view, data)
     np.testing.assert_array_equal(data["tried"], [[400, 100, 25], [900, 300, 500]])
-    np.testing.assert_array_equal(np.ravel(data["best"]), [100, 300])
+    # A choice that goes on takes dearer sizes now and then; one that ended took the cheapest.
+    np.testing.assert_array_equal(np.ravel(data["best"]), [25, 500])
     # From decade to decade.
     np.testing.assert_allclose(data["y"][0], [100, 1000])
     (text,) = view.captions(frame).values()
-    assert text == "now m = 100, changed 1,200 ×\n4 tried; 1 mixed too slowly to tell (△)"
-    once = Shown(**{**frame.snapshot(), "changes": np.array([0])})
+    assert text == "m changed 1,200 ×\n4 tried; 1 mixed too slowly to tell (△)"
+    once = Shown(**{**frame.snapshot(), "chosen": np.array([100]), "changes": np.array([0])})
     once.append(lane_of(run))
+    np.testing.assert_array_equal(np.ravel(view.compute(once)["best"]), [100, 300])
     assert list(view.captions(once).values()) == [
         "chosen: m = 100; using all costs 3 ×\n4 tried; 1 mixed too slowly to tell (△)"
     ]

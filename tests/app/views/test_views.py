@@ -612,6 +612,29 @@ def test_all_particles_are_shown_and_one_chain_beside_them():
     np.testing.assert_allclose(np.array(data["heads 1"]).T, made[1].run.position[:1])
 
 
+def test_chains_are_seen_in_their_burn_in():
+    """The statistics have no draws yet. Fault: the last of these draws."""
+    made = records("gaussian_mixture", ["sgld"], burn_in=50)
+    made[0].run.advance(5)
+    data = VIEWS["state"](scene_of(made)).compute(frames(made))
+    np.testing.assert_allclose(np.array(data["heads 0"]).T, made[0].run.position)
+    assert not made[0].run.statistics.tail(1).size
+
+
+def test_weighted_draws_have_no_ess_and_no_ksd():
+    params = {"adapt_steps": 5}
+    made = records("gaussian_mixture", [("contour_sgld", params), "sgld"], n_chains=4)
+    for record in made:
+        record.run.advance(200)
+    for key, what in (("quantile_ess", "ESS"), ("ess_growth", "ESS"), ("ksd", "KSD"), ("trace", "ESS")):
+        view, frame = VIEWS[key](scene_of(made)), frames(made)
+        view.compute(frame)
+        while view.background(frame):
+            pass
+        first, second = list(view.captions(frame).values())[:2]
+        assert f"its draws have weights: no {what}" in first and "no" not in second, key
+
+
 def test_particles_have_no_rhat_no_ess_and_no_tau(monkeypatch):
     """They are taken along chains and across them, as if these were independent. Planted fault: particles taken for
     chains."""

@@ -1,9 +1,12 @@
 """The sentence that says why draws do not agree with their target, of runs that are wrong in a known way."""
 
+import re
+
 import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers import Run
+from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import agreement
 from sgmcmc_lab.samplers.experiment import RunSpec
 
@@ -63,3 +66,17 @@ def test_sgrld_says_that_its_bias_near_0_is_known():
     said = agreement.doubt(run_of("sparse_dirichlet", "sgrld", 4_000))
     assert said.endswith("; the lesson Boundary measures it.")
     assert agreement.doubt(run_of("sparse_dirichlet", "scir", 4_000)) == ""
+
+
+def test_divergent_transitions_are_the_reason_where_there_are_many():
+    often, seldom = (run_of("banana", "hmc", 2_000, {"step_size": x}) for x in (1.2, 0.3))
+    share = often.counts[jit.DIVERGED] / often.statistics.n_draws
+    assert share > 0.5 and f"{share:.0%} of the transitions diverged" in agreement.doubt(often)
+    assert "diverged" not in agreement.doubt(seldom)
+
+
+def test_weighted_draws_have_no_effective_sample_size():
+    params = {"step_size": 1e-3, "adapt_steps": 100}
+    said = agreement.doubt(run_of("gaussian", "contour_sgld", 4_000, params))
+    assert re.search(r"θ has not mixed: R̂ \d\.\d\d\. ", said)
+    assert "effective draws." in agreement.doubt(run_of("gaussian", "sgld", 2_000, {"step_size": 2e-3}))
