@@ -204,6 +204,10 @@ def _moves(path: Array) -> bool:
 # --- in words -------------------------------------------------------------------------------------------------
 
 
+OF_ENERGIES = {"p": "p_J", "weight": "w"}
+"""The symbols of the probability of a bin of energies, and of the weight of a draw."""
+
+
 def numbers_of(part: Part, dim: int, coordinate: int, velocity: bool) -> str:
     """The effect of a part in numbers: its move, of few coordinates all and of many one, and what it says besides."""
     said = []
@@ -232,7 +236,10 @@ def numbers_of(part: Part, dim: int, coordinate: int, velocity: bool) -> str:
             "probability": "P(+)",
             "z": "z",
             "step_size": "ε",
+            **OF_ENERGIES,
         }
+        if not OF_ENERGIES.keys().isdisjoint(numbers):
+            said = []
         said += [f"{words[name]} {_plain(value, coordinate)}" for name, value in numbers.items() if name in words]
     return ", ".join(said)
 
@@ -259,7 +266,11 @@ def _plain(values: Array, coordinate: int) -> str:
 
 
 def under(part: Part, dim: int, coordinate: int) -> str:
-    """A part's move in a formula: of θ, or else of what it moves besides; of many coordinates one."""
+    """A part's move in a formula: of θ, or else of what it moves besides; of many coordinates one. Where a part
+    learns the p of an energy, or weights a draw, it is this number.
+    """
+    for name in OF_ENERGIES.keys() & part.numbers.keys():
+        return _plain(part.numbers[name], coordinate)
     move = part.end - part.start
     block = move[:dim] if move[:dim].any() else move[dim : 2 * dim]
     if part.aside or not block.any():

@@ -273,10 +273,12 @@ class ContourSGLD(Sampler):
         u = energies()
         for c in range(len(theta)):
             if r[c, 0] < self.adapt_steps:
-                with run.part("learning", c):
-                    p, (*_, j) = np.exp(r[c, 3 : 3 + m]), log_psi(c, u[c])
-                    omega = self.rate / (r[c, 0] ** 0.6 + self.delay)
-                    r[c, 3 : 3 + m] = np.log(p + omega * p[j] ** self.zeta * ((np.arange(m) == j) - p))
+                p, (*_, j) = np.exp(r[c, 3 : 3 + m]), log_psi(c, u[c])
+                omega = self.rate / (r[c, 0] ** 0.6 + self.delay)
+                p = p + omega * p[j] ** self.zeta * ((np.arange(m) == j) - p)
+                with run.part("learning", c, p=p[j]):
+                    r[c, 3 : 3 + m] = np.log(p)
                     r[c, 0] += 1
-            with run.part("weight", c):
-                r[c, -1] = exp(self.zeta * log_psi(c, u[c])[0])
+            weight = exp(self.zeta * log_psi(c, u[c])[0])
+            with run.part("weight", c, weight=weight):
+                r[c, -1] = weight
