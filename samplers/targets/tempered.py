@@ -38,14 +38,14 @@ def tempered(target: Target, temperature: float) -> Target:
             "temperature", temperature, f"{target.title} has exact answers at temperature 1 alone; allowed is 1"
         )
     kind: Any = type(target)
-    made = _class_of(kind).made(target, temperature)
+    made = class_of(kind).made(target, temperature)
     if made.dim <= _AT_ONCE and not len(target.data()):
         made.prepare(lambda what, share: None)
     return made
 
 
 @cache
-def _class_of(kind: Any) -> Any:
+def class_of(kind: Any) -> Any:
     """The class of such a target at any temperature other than 1."""
     members = {"__doc__": kind.__doc__, "__module__": __name__, **_compiled(kind)}
     return type(f"Tempered{kind.__name__}", (TemperedTarget, kind), members)
@@ -79,11 +79,21 @@ def _compiled(kind: type[Target]) -> dict[str, Any]:
             for i in range(each.shape[1]):
                 each[k, i] /= own[last]
 
+    for function in (potential, gradient, batch):
+        # The file of a live page has functions by their names, which differ from target to target.
+        function.__qualname__ = f"{kind.key}.{function.__name__}"
     return {
         "potential": jit.potential(potential, kept=False),
         "gradient": jit.gradient(gradient, kept=False),
         "batch": jit.batch(batch, kept=False),
     }
+
+
+def declare_again(name: str) -> None:
+    """Declare the functions of a tempered target in another process, where one has this name (``jit.name_of``)."""
+    from sgmcmc_lab.samplers.targets import TARGETS
+
+    class_of(TARGETS[name.rsplit(".", 3)[1]])
 
 
 class TemperedTarget(Boxed):

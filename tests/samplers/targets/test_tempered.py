@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from sgmcmc_lab.samplers import Experiment, RunSpec, run
+from sgmcmc_lab.samplers import Experiment, RunSpec, engine, run
 from sgmcmc_lab.samplers.choices import make_target
 from sgmcmc_lab.samplers.kernels import SAMPLERS, sgld
 from sgmcmc_lab.samplers.parameters import SpecError
@@ -185,6 +185,56 @@ def test_minibatches_have_the_tempered_law():
     wanted = 4 * base.covariance[0, 0]
     assert error < 0.02 * wanted
     assert abs(found.mean() - wanted) < 0.03 * wanted + 3.9 * error
+
+
+BATCH, STEP, COLD = 10, 1e-4, 0.25
+
+
+def covariance_of_minibatches(heat, of_noise):
+    """Of the chain θ ← θ − (ε/T)g + √(2ε)ξ on the regression, g the mean over n data drawn with replacement.
+
+    Each datum has the slope A_iδ + c_i at δ = θ − θ̂, so that the covariance Σ solves the linear equation
+    Σ = (I − hP)Σ(I − hP) + (h′²/n)(mean(A_iΣA_i + c_ic_iᵀ) − PΣP) + 2εI,  h = ε/T,  h′ = ε/``of_noise``.
+    """
+    base = TARGETS["linear_regression"]()
+    x, eye = base.observations[:, :2], np.eye(2)
+    each = base.items * x[:, :, None] * x[:, None, :] / base.noise_sd**2 + eye / base.prior_sd**2
+    at_mode = np.array([base.textbook_slope(base.mean, i) for i in range(base.items)])
+    h, other = STEP / heat, STEP / of_noise
+    pulled = eye - h * base.precision
+    grows = np.kron(pulled, pulled)
+    grows += (
+        other**2 / BATCH * (np.mean([np.kron(a, a) for a in each], axis=0) - np.kron(base.precision, base.precision))
+    )
+    constant = 2 * STEP * eye + other**2 / BATCH * at_mode.T @ at_mode / base.items
+    return np.linalg.solve(np.eye(4) - grows, constant.ravel()).reshape(2, 2)
+
+
+def of_minibatches(expected):
+    """What is wrong with both variances of SGLD with minibatches at T = 0.25."""
+    made = spec("linear_regression", "sgld", COLD, "minibatch", step_size=STEP)
+    state = start_with(replace(made, n_chains=256))
+    state.advance(800)
+    kept = np.empty((400, *state.position.shape))
+    for t in range(len(kept)):
+        state.advance(20)
+        kept[t] = state.position
+    apart = (kept - TARGETS["linear_regression"]().mean).transpose(1, 0, 2) ** 2
+    return failures([mean_verdict(f"variance {i}", apart[..., i], expected[i, i], FALSE_ALARM, 2) for i in range(2)])
+
+
+@pytest.mark.slow
+def test_the_noise_of_a_minibatch_is_divided_by_the_temperature(tmp_path, monkeypatch):
+    """At T = 0.25 it is two fifths of the variance. Planted fault: the batch's gradient is not divided."""
+    expected = covariance_of_minibatches(COLD, COLD)
+    assert (np.diag(expected) > 1.5 * COLD * np.diag(TARGETS["linear_regression"]().covariance)).all()
+    assert of_minibatches(expected) == []
+    # The noise of T = 1 beside the pull of T is another chain.
+    assert of_minibatches(covariance_of_minibatches(COLD, 1.0))
+    wrong = edited(tempered, "each[k, i] /= own[last]", "each[k, i] /= 1.0", tmp_path)
+    target = wrong.tempered(TARGETS["linear_regression"](), COLD)
+    monkeypatch.setattr(engine, "make_target", lambda choice, temperature: target)
+    assert of_minibatches(expected)
 
 
 # ---------------------------------------------------------------- settings, links and files
