@@ -56,7 +56,10 @@ def samplers_of(target: str, density: Target | None = None) -> list[str]:
     if is_model(target):
         return [key for key, method in METHODS.items() if method.model == target]
     fitting = [key for key, sampler in SAMPLERS.items() if sampler.fits(TARGETS[target])]
-    return [key for key in fitting if density is None or SAMPLERS[key].takes(density.dim)]
+    if density is None:
+        return fitting
+    made = ((key, SAMPLERS[key]) for key in fitting)
+    return [key for key, one in made if one.takes(density.dim) and one.process in (None, density.process)]
 
 
 def first_lanes(target: str) -> list[dict[str, Any]]:

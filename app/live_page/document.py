@@ -31,7 +31,7 @@ from sgmcmc_lab.lessons.formulas import mathml
 from sgmcmc_lab.lessons.lesson import Step
 from sgmcmc_lab.lessons.scripts import functions, of_json, policy
 from sgmcmc_lab.samplers import Experiment
-from sgmcmc_lab.samplers.choices import Choice, make_gradient, make_sampler, make_target
+from sgmcmc_lab.samplers.choices import make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.compile.wasm.link import LinkError, module
 from sgmcmc_lab.samplers.compile.wasm.objects import CompileError
 from sgmcmc_lab.samplers.diagnostics import divergence
@@ -47,6 +47,7 @@ from sgmcmc_lab.samplers.live.description import draws_exactly, smooth
 from sgmcmc_lab.samplers.live.variations import tried, variations
 from sgmcmc_lab.samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
 from sgmcmc_lab.samplers.schedules import SCHEDULES
+from sgmcmc_lab.samplers.settings import Settings
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import SIMPLEX, Target
 
@@ -92,6 +93,10 @@ MOST_STOP = 200_000
 """Characters of JSON that a value of a target's parameter may add to the page; compression leaves a third."""
 MOST_MOVED = 3
 """The largest number of a target's parameters with sliders."""
+HEAT = "temperature"
+"""The name of the temperature among the sliders of the target."""
+HEATS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0)
+"""The temperatures on the slider; the file's own is one more."""
 MENUS = {
     "target": "other targets",
     "sampler": "other samplers",
@@ -127,9 +132,6 @@ def document(
     ``lesson`` is a lesson's data for the page's script, and ``more`` are its further runs on the same targets.
     ``lab`` is the address of the lab in which a reader can open the experiment. Raises :class:`SpecError`.
     """
-    for heat in (state.experiment.temperature for state in states if state is not None):
-        if heat != 1:
-            raise SpecError("temperature", heat, "a live page has the functions of temperature 1 alone; allowed is 1")
     for key in (lane.sampler.key for state in states if state is not None for lane in state.experiment.lanes):
         if SAMPLERS[key].weighs:
             raise SpecError(
@@ -138,6 +140,10 @@ def document(
     alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
     runs = [run for listed in alone for one in listed for run in one.runs()]
     needed = {id(one): one for run in (*runs, *more) for one in description.functions(run)}
+    for state in (state for state in states if state is not None):
+        # The functions of a tempered target are others.
+        for heat in _heats(state, bool(companions)):
+            needed |= {id(one): one for one in make_target(state.experiment.target, heat).functions()}
     try:
         compiled = module(needed.values()) if runs else b""
     except (LinkError, CompileError) as error:
@@ -188,7 +194,9 @@ def document(
 
 def _still(state: AppState | None) -> str:
     """A picture of the first experiment's target."""
-    return still(state.experiment.make_target(), state.coordinate) if state is not None else ""
+    if state is None:
+        return ""
+    return still(state.experiment.make_target(), state.coordinate, state.experiment.temperature)
 
 
 @cache
@@ -248,7 +256,7 @@ class Pool:
 EMPTY: dict[str, Any] = {
     "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "slow": False, "axis": "steps", "most_speed": 1,
     "coordinate": 0, "axes": {}, "shown": [], "figures": {0: {"views": {}, "dark": {"before": {}, "after": {}}, "axis_labels": [], "taps": {}}},
-    "target": {"key": "", "title": "", "base": {}, "texts": {}}, "stops": {}, "controls": None, "elsewhere": [], "kinds": [], "lanes": [],
+    "target": {"key": "", "title": "", "base": {}, "texts": {}, "temperature": 1.0}, "stops": {}, "controls": None, "elsewhere": [], "kinds": [], "lanes": [],
 }  # fmt: skip
 """A step without an experiment."""
 
@@ -302,7 +310,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         name for name, _ in declared(type(target)) if changes or (step is not None and shows(step, f"target.{name}"))
     ]
     with_draws = _with_draws(alone)
-    stops = _stops(state, moved, alone, kinds, drawn, scenes)
+    stops = _stops(state, moved, _heats(state, changes), alone, kinds, drawn, scenes)
     return {
         "names": state.lane_titles(),
         "columns": [column.name for column in target.columns],
@@ -321,7 +329,7 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         "shown": [key for key in state.views if key in shown] or shown[:3],
         "figures": views,
         "widgets": any(one.needs_widgets for one in (*drawn[n_lanes], *(one for one, _ in stills))),
-        "target": _target(experiment.target, with_draws, step),
+        "target": _target(experiment, with_draws, step),
         "stops": stops,
         "controls": None if step is None or changes else _controls(step, kinds[:n_lanes], stops),
         "elsewhere": [] if step is None or changes else _elsewhere(state, step, kinds[:n_lanes], stops),
@@ -402,7 +410,7 @@ def _controls(step: Step, kinds: Sequence[Any], stops: Mapping[str, Any]) -> lis
         for part in ("sampler", "gradient")
         for name in kind[part]["first"]
     ]
-    there = (*lanes, *(f"target.{name}" for name in stops), "speed", "seed", "n_chains")
+    there = (*lanes, *map(_address, stops), "speed", "seed", "n_chains")
     return [name for name in there if shows(step, name)]
 
 
@@ -418,23 +426,50 @@ def _elsewhere(state: AppState, step: Step, kinds: Sequence[Any], stops: Mapping
             out.append(parameter.label)
         elif shows(step, f"target.{name}") and stops[name]["cut"]:
             out.append(f"{parameter.label} up to {parameter.bounds[1]:,}")
+    if shows(step, HEAT) and HEAT not in stops:
+        out.append(Settings.param.temperature.label)
     return list(dict.fromkeys(out))
+
+
+def _address(name: str) -> str:
+    """The address of a slider of the target."""
+    return HEAT if name == HEAT else f"target.{name}"
+
+
+def _heats(state: AppState, changes: bool) -> list[float]:
+    """The temperatures on the page's slider, its own among them; empty where it has none.
+
+    A page that begins at T = 1 has one where its lesson's step asks for it: the exact answers of each take a second.
+    """
+    now, step = state.experiment.temperature, state.position.step
+    asked = now != 1 if changes or step is None else shows(step, HEAT)
+    if not asked or not TARGETS[state.experiment.target.key].has_temperatures():
+        return []
+    found = []
+    for heat in sorted({now, *HEATS}):
+        with suppress(SpecError):
+            if make_target(state.experiment.target, heat).ready or heat == now:
+                found.append(heat)
+    return found if len(found) > 2 else []
 
 
 def _stops(
     state: AppState,
     names: Sequence[str],
+    heats: Sequence[float],
     alone: Sequence[Experiment],
     kinds: Sequence[Any],
     drawn: Mapping[int, Sequence[Drawn]],
     scenes: Mapping[int, Scene],
 ) -> dict[str, Any]:
-    """For each parameter of the target with a slider: the differences at each of its values."""
+    """For each parameter of the target with a slider, and the temperature: the differences at each of its values."""
     out: dict[str, Any] = {}
-    first = state.experiment.target.values()
-    for name, parameter in declared(TARGETS[state.experiment.target.key]):
+    first, own = state.experiment.target.values(), declared(TARGETS[state.experiment.target.key])
+    first[HEAT] = state.experiment.temperature
+    listed = [(name, one, tried(one, first[name], STOPS)) for name, one in own if name in names]
+    for name, parameter, values in [(HEAT, Settings.param.temperature, heats), *listed]:
         found, cut = [], False
-        for value in tried(parameter, first[name], STOPS) if name in names else []:
+        for value in values:
             try:
                 stop = _stop(state, name, value, alone, kinds, drawn, scenes) if value != first[name] else None
             except (SpecError, StructureError):
@@ -457,16 +492,18 @@ def _stop(
     drawn: Mapping[int, Sequence[Drawn]],
     scenes: Mapping[int, Scene],
 ) -> dict[str, Any]:
-    """The differences at this value of the target's parameter. Raises :class:`SpecError` for an invalid value, and
-    :class:`~app.live_page.figures.StructureError` where the figures differ in structure.
+    """The differences at this value of the target's parameter, or of the temperature.
+
+    Raises :class:`SpecError` for an invalid value, and :class:`~app.live_page.figures.StructureError` where the figures
+    differ in structure.
     """
     spec, n_lanes = state.experiment.target, len(state.experiment.lanes)
-    data = {"key": spec.key, "params": {**spec.values(), name: value}}
-    moved = Experiment.from_dict({**state.experiment.to_dict(), "target": data})
+    to = {HEAT: value} if name == HEAT else {"target": {"key": spec.key, "params": {**spec.values(), name: value}}}
+    moved = Experiment.from_dict({**state.experiment.to_dict(), **to})
     target = moved.make_target()
     if not target.ready or target.dim != state.experiment.make_target().dim:
         raise SpecError(name, value, "its exact answers take too long")
-    there = [_kind(replace(one, target=moved.target)) for one in alone]
+    there = [_kind(replace(one, target=moved.target, temperature=moved.temperature)) for one in alone]
     found = {}
     for n, changes in _carried(drawn, scenes, n_lanes, {"target": target}, {}).items():
         pairs = [(one.view, twin.view) for one, (_, twin) in zip(drawn[n], changes, strict=True)]
@@ -504,13 +541,14 @@ def _with_draws(alone: Sequence[Experiment]) -> bool:
     return any(draws_exactly(one.lanes[0].sampler) for one in alone)
 
 
-def _target(spec: Choice, with_draws: bool, step: Step | None) -> dict[str, Any]:
-    target = make_target(spec)
+def _target(experiment: Experiment, with_draws: bool, step: Step | None) -> dict[str, Any]:
+    target = experiment.make_target()
     return {
         "key": target.key,
         "title": target.title,
         "base": aimed(target, with_draws, step),
-        "texts": _texts(spec.values()),
+        "texts": _texts(experiment.target.values()),
+        "temperature": experiment.temperature,
     }
 
 

@@ -162,9 +162,9 @@ def _plain(title: str, content: str, lessons: str = "[]") -> str:
 def _is_live(step: Step) -> bool:
     """Whether a step has an experiment on a density whose data are small enough for a file, and whose fit moves.
 
-    A live page has the functions of temperature 1 alone, and no weights of draws.
+    A live page has no weights of draws.
     """
-    if step.spec is None or step.spec.of_model or step.spec.temperature != 1:
+    if step.spec is None or step.spec.of_model:
         return False
     if any(SAMPLERS[lane.sampler.key].weighs for lane in step.spec.lanes):
         return False

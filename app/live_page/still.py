@@ -16,14 +16,15 @@ WIDTH, HEIGHT = 320, 200
 """The picture's size in the units of its SVG."""
 
 
-def still(target: Target, coordinate: int) -> str:
+def still(target: Target, coordinate: int, temperature: float = 1.0) -> str:
     """The density in the plane, or that of one coordinate, as SVG; the target's exact answers must be ready."""
     column = target.columns[coordinate]
     if target.planar and target.of_coordinates and target.dim == 2:
         drawn, names = _plane(target), " and ".join(column.name for column in target.columns)
     else:
         drawn, names = _line(column), column.name
-    says = f"The exact density of {target.title} in {names}."
+    hot = "" if temperature == 1 else f" at temperature T = {temperature:g}"
+    says = f"The exact density of {target.title}{hot} in {names}."
     return (
         f'<figure class="view"><figcaption>{escape(says)}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(says)}" preserveAspectRatio="none">{drawn}</svg></figure>'

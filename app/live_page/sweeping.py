@@ -27,7 +27,7 @@ MOST_BYTES = 200_000
 def is_possible(step: Step) -> bool:
     """Whether a live page can make the runs of a step's sweep, which must all be on the step's own target."""
     sweep = step.sweep
-    if sweep is None or any(axis.name.startswith("target.") for axis in sweep.axes):
+    if sweep is None or any(axis.name == "temperature" or axis.name.startswith("target.") for axis in sweep.axes):
         return False
     points, measure = _points(step), MEASURES[sweep.measure.key](**sweep.measure.values())
     if not can_measure(measure, points[0].spec):

@@ -133,7 +133,9 @@ const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"]
 
 /** The experiment as the query of a link to the lab. */
 const labQuery = () => {
-  const words = new URLSearchParams({ target: written(page.target, chosen.target) })
+  const { temperature: heat = page.target.temperature, ...target } = chosen.target
+  const words = new URLSearchParams({ target: written(page.target, target) })
+  if (heat !== 1) words.set("temperature", String(heat))
   chosen.lanes.forEach((_, i) => {
     const { sampler, gradient, schedule } = kindNow(i)
     words.append("lane", `${written(sampler, chosen.lanes[i].sampler)}~${written(gradient, chosen.lanes[i].gradient)}${schedule && `~${schedule}`}`)
@@ -690,7 +692,8 @@ const hear = (message) => {
 
 const savePicture = () => {
   const { backgroundColor, color } = getComputedStyle(document.body)
-  const look = { caption: `${document.title}, seed ${chosen.seed}, step ${element("steps").textContent}`, background: backgroundColor, ink: color }
+  const heat = chosen.target.temperature ?? page.target.temperature
+  const look = { caption: `${document.title}${heat === 1 ? "" : `, temperature T = ${heat}`}, seed ${chosen.seed}, step ${element("steps").textContent}`, background: backgroundColor, ink: color }
   makeSheet(look, () => Math.max(devicePixelRatio, 2))?.sheet.toBlob((blob) => { if (blob) download("sgmcmc-lab.png", blob) })
 }
 
@@ -829,7 +832,7 @@ const rearrange = (focus) => change(async () => {
 /** Sliders of the target's parameters; one parameter at a time differs from its first value. */
 const placeTarget = () => {
   const start = first().target
-  element("target-controls").replaceChildren(...Object.entries(page.stops).filter(([name]) => shows(`target.${name}`)).map(([name, { parameter, stops }]) =>
+  const controls = Object.entries(page.stops).filter(([name]) => shows(name === "temperature" ? name : `target.${name}`)).map(([name, { parameter, stops }]) =>
     slider(parameter, { stops }, chosen.target, "target", () => {
       const others = Object.keys(start).filter((other) => other !== name && chosen.target[other] !== start[other])
       for (const other of others) chosen.target[other] = start[other]
@@ -845,7 +848,11 @@ const placeTarget = () => {
         tell({ type: "change", lane: i, change: { sampler, gradient, target, start } })
       })
       writeFragment()
-    })))
+    }))
+  const heat = chosen.target.temperature ?? page.target.temperature
+  // The caption of a temperature without a slider.
+  if (heat !== 1 && !(page.stops.temperature && shows("temperature"))) controls.push(make("p", { className: "small", id: "heat" }, `The chains sample e^(−U/T) at temperature T = ${heat}.`))
+  element("target-controls").replaceChildren(...controls)
 }
 
 /** Place the controls that the step shows, or all of them. */

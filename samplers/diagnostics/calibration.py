@@ -398,6 +398,8 @@ def refusal(target: Any, spec: RunSpec) -> str:
     """Why there is no calibration of this; empty where there is one."""
     if not isinstance(target, TypedPosterior):
         return "calibration needs a typed posterior"
+    if spec.temperature != 1:
+        return "ranks are uniform at temperature 1 alone: the parameters are draws of the prior"
     if spec.sampler.key == "exact":
         return "exact draws belong to the given data; for simulated data no exact answers are known"
     if spec.make_sampler().interacting:

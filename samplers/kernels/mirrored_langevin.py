@@ -22,10 +22,11 @@ def advance(rng, state, model, source, params, out, n, info):
     n_chains, dim = theta.shape
     noise = sqrt(2 * step_size)
     y, counts = np.empty(dim), target_params[dim : 2 * dim].copy()
+    n_data = counts.sum()
     for t in range(n):
         for c in range(n_chains):
             if source.batch_size > 0:
-                estimate_counts(rng, state.data, source.batch_size, source.replacement, counts)
+                estimate_counts(rng, state.data, n_data, source.batch_size, source.replacement, counts)
             scale = shapes = 0.0
             for j in range(dim):
                 scale += theta[c, j]

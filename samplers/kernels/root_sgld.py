@@ -21,12 +21,13 @@ def advance(rng, state, model, source, params, out, n, info):
     n_chains, dim = theta.shape
     noise = sqrt(2 * step_size)
     estimate = target_params.copy()
+    n_data = target_params[dim : 2 * dim].sum()
     for t in range(n):
         if source.batch_size == 0:
             gradient(theta, grad, target_params)
         for c in range(n_chains):
             if source.batch_size > 0:
-                estimate_counts(rng, state.data, source.batch_size, source.replacement, estimate[dim:])
+                estimate_counts(rng, state.data, n_data, source.batch_size, source.replacement, estimate[dim:])
                 gradient(theta[c : c + 1], grad[c : c + 1], estimate)
             for i in range(dim):
                 x = 2 * sqrt(theta[c, i])

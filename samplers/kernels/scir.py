@@ -22,9 +22,10 @@ def advance(rng, state, model, source, params, out, n, info):
     theta, target_params = state.position, model.params
     n_chains, dim = theta.shape
     counts, anchor = np.empty(dim), anchor_of(source.params, dim)
+    n_data = target_params[dim : 2 * dim].sum()
     for t in range(n):
         for c in range(n_chains):
-            estimate_counts(rng, state.data, source.batch_size, source.replacement, counts)
+            estimate_counts(rng, state.data, n_data, source.batch_size, source.replacement, counts)
             clipped = False
             for j in range(dim):
                 shape = target_params[j] + counts[j]

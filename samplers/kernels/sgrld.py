@@ -26,12 +26,13 @@ def advance(rng, state, model, source, params, out, n, info):
     theta, grad = state.position, info.gradient
     n_chains, dim = theta.shape
     estimate = target_params.copy()
+    n_data = target_params[dim : 2 * dim].sum()
     for t in range(n):
         if source.batch_size == 0:
             gradient(theta, grad, target_params)
         for c in range(n_chains):
             if source.batch_size > 0:
-                estimate_counts(rng, state.data, source.batch_size, source.replacement, estimate[dim:])
+                estimate_counts(rng, state.data, n_data, source.batch_size, source.replacement, estimate[dim:])
                 gradient(theta[c : c + 1], grad[c : c + 1], estimate)
             for i in range(dim):
                 drift = 1 - theta[c, i] * grad[c, i]

@@ -191,16 +191,17 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
         "momentum": packed(momentum) if spec.momentum and sampler.momentum == KEPT else None,
         "schedule": packed(spec.make_schedule().packed()),
         "changes": [
-            {"step": change.step, **of_change(change, at)} for change, at in zip(spec.changes, aimed[1:], strict=True)
+            {"step": change.step, **of_change(change, at, spec.temperature)}
+            for change, at in zip(spec.changes, aimed[1:], strict=True)
         ],
     }
 
 
-def of_change(change: Change, target: Choice) -> dict[str, Any]:
+def of_change(change: Change, target: Choice, temperature: float = 1.0) -> dict[str, Any]:
     """A change of a run on this target: the sampler and the gradient, as the engine sees them and as they are chosen,
     and the target where the change has one.
     """
-    made = make_target(change.target or target)
+    made = make_target(change.target or target, temperature)
     found = {
         "sampler": of_sampler(make_sampler(change.sampler), made),
         "gradient": of_gradient(make_gradient(change.gradient), made),

@@ -316,10 +316,18 @@ class Target(param.ParameterizedABC):
         """The changed parameters that make the distribution e^{−U/T}; None if there are none."""
         return None
 
+    def family_at(self, temperature: float) -> "Target | None":
+        """The distribution e^{−U/T} where it is of a class of its own; None where it is not.
+
+        Raises :class:`SpecError` at a temperature that it does not have.
+        """
+        return None
+
     @classmethod
     def has_temperatures(cls) -> bool:
         """Whether e^{−U/T} has known answers at some T ≠ 1."""
-        return cls.tempers or cls.at_temperature is not Target.at_temperature
+        own = (cls.at_temperature, cls.family_at) != (Target.at_temperature, Target.family_at)
+        return cls.tempers or own
 
     @classmethod
     def completed(cls, values: Mapping[str, Value], changed: Mapping[str, Value]) -> dict[str, Value]:

@@ -47,6 +47,13 @@ class Bounded(NamedTuple):
         return theta
 
     @property
+    def log_slope(self) -> str:
+        """log |d parameter / d coordinate| as a formula of the parameter, up to a constant; empty where it is 1."""
+        ends = [f"log({self.name} - ({self.low!r}))"] if self.low > -np.inf else []
+        ends += [f"log({self.high!r} - {self.name})"] if self.high < np.inf else []
+        return " + ".join(ends)
+
+    @property
     def coordinate(self) -> str:
         """The coordinate, in words."""
         if self._free:

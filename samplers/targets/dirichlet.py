@@ -1,6 +1,7 @@
 """Dirichlet posteriors of categorical data, sparse and dense."""
 
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from scipy import special, stats
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Count, CountVector, Real, SpecError
 from sgmcmc_lab.samplers.requirements import BATCH, FULL, MODE
+from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature, tempered_shape
 from sgmcmc_lab.samplers.targets.base import SIMPLEX, Array, Column, Target, subscript
 from sgmcmc_lab.samplers.targets.ranges import TINY, log_range
 
@@ -115,6 +117,11 @@ class Dirichlet(Target):
     def data(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(self.dim), self.counts())
 
+    def family_at(self, temperature: float) -> "TemperedDirichlet":
+        # The shape of Σθ, too, is that of d categories without data.
+        tempered_shape(self, self.alpha, "α", temperature, 1e6)
+        return _tempered(type(self)).made(self, temperature)
+
     def start(self) -> Array:
         return np.ones(self.dim)
 
@@ -134,7 +141,7 @@ class Dirichlet(Target):
         omega = theta / theta.sum(axis=-1, keepdims=True)
         log_dirichlet = special.gammaln(a.sum()) - special.gammaln(a).sum() + special.xlogy(a - 1, omega).sum(axis=-1)
         total = theta.sum(axis=-1)
-        return log_dirichlet + stats.gamma.logpdf(total, d * self.alpha) - (d - 1) * np.log(total)
+        return log_dirichlet + stats.gamma.logpdf(total, self.packed()[:d].sum()) - (d - 1) * np.log(total)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -270,3 +277,30 @@ class DenseDirichlet(Dirichlet):
     def textbook_draw(self, rng: np.random.Generator) -> list[float]:
         counts = [self.items // self.dimension + (j < self.items % self.dimension) for j in range(self.dimension)]
         return [rng.standard_gamma(self.alpha + n) for n in counts]
+
+
+class TemperedDirichlet(AtTemperature, Dirichlet):
+    """e^{−U/T} of a Dirichlet posterior, of φ = θ/T: ω ~ Dir(α′ + N/T) with α′ = 1 + (α − 1)/T, where that is positive.
+
+    In φ the energy U/T is that of the prior α′ and of N_j/T data in category j, up to a constant; ω is the same. A
+    minibatch estimates the N_j/T. Samplers that make exact gammas of whole counts (CIR and SCIR) are not offered.
+    """
+
+    def packed(self) -> Array:
+        """α′ and N/T."""
+        alpha = 1 + (self.alpha - 1) / self.temperature
+        return np.concatenate([np.full(self.dim, alpha), self.counts() / self.temperature])
+
+    @property
+    def shapes(self) -> Array:
+        """α′ + N/T, (d,)."""
+        return np.asarray(self.packed().reshape(2, -1).sum(axis=0))
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        return [rng.standard_gamma(a) for a in self.shapes]
+
+
+@cache
+def _tempered(kind: Any) -> Any:
+    """The class of such a target at any temperature other than 1."""
+    return type(f"Tempered{kind.__name__}", (TemperedDirichlet, kind), {"__doc__": TemperedDirichlet.__doc__})

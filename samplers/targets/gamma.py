@@ -8,6 +8,7 @@ from scipy import special, stats
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import FULL
+from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature, tempered_shape
 from sgmcmc_lab.samplers.targets.base import POSITIVE, Array, Column, Target
 from sgmcmc_lab.samplers.targets.ranges import TINY, log_range
 
@@ -58,6 +59,10 @@ class Gamma(Target):
         # The CIR kernels read prior shapes and counts; here there are no counts.
         return np.array([self.shape, 0.0])
 
+    def family_at(self, temperature: float) -> "TemperedGamma":
+        tempered_shape(self, self.shape, "a", temperature, type(self).param.shape.bounds[1])
+        return TemperedGamma.made(self, temperature)
+
     def formula(self) -> str:
         return f"theta - ({self.shape!r} - 1)*log(theta)"
 
@@ -69,21 +74,22 @@ class Gamma(Target):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        a = self.shape
+        return (self._column(self.shape, 1.0),)
+
+    @staticmethod
+    def _column(a: float, scale: float) -> Column:
         # The lowest quantiles of a small shape are below the smallest double.
-        lowest, low, high, highest = special.gammaincinv(a, [1e-6, 1e-3, 1 - 1e-4, 1 - 1e-6])
-        edge_low, edge_high = log_range(float(lowest), a, float(highest))
-        return (
-            Column(
-                "θ",
-                edge_low,
-                edge_high,
-                lambda x: special.gammainc(a, x),
-                a,
-                a,
-                log=True,
-                shown=(max(float(low), TINY), float(high)),
-            ),
+        lowest, low, high, highest = scale * special.gammaincinv(a, [1e-6, 1e-3, 1 - 1e-4, 1 - 1e-6])
+        edge_low, edge_high = log_range(float(lowest), a * scale, float(highest))
+        return Column(
+            "θ",
+            edge_low,
+            edge_high,
+            lambda x: special.gammainc(a, x / scale),
+            a * scale,
+            a * scale**2,
+            log=True,
+            shown=(max(float(low), TINY), float(high)),
         )
 
     tried_at = ({"shape": 0.01}, {"shape": 1000.0})
@@ -91,3 +97,56 @@ class Gamma(Target):
 
     def textbook_draw(self, rng: np.random.Generator) -> list[float]:
         return [rng.standard_gamma(self.shape)]
+
+
+@jit.potential
+def tempered_potential(theta, out, params):
+    a, temperature = params[0], params[1]
+    for c in range(theta.shape[0]):
+        out[c] = theta[c, 0] / temperature - (a - 1) * np.log(theta[c, 0])
+
+
+@jit.gradient
+def tempered_gradient(theta, out, params):
+    a, temperature = params[0], params[1]
+    for c in range(theta.shape[0]):
+        out[c, 0] = 1 / temperature - (a - 1) / theta[c, 0]
+
+
+@jit.draw
+def tempered_draw(rng, out, params):
+    for c in range(out.shape[0]):
+        out[c, 0] = params[1] * rng.standard_gamma(params[0])
+
+
+class TemperedGamma(AtTemperature, Gamma):
+    """e^{−U/T} of Gamma(a, 1): the gamma distribution with the shape 1 + (a − 1)/T and the scale T, where it is one.
+
+    The CIR samplers have Gamma(a, 1) alone.
+    """
+
+    potential, gradient, draw = tempered_potential, tempered_gradient, tempered_draw
+
+    @property
+    def a(self) -> float:
+        """The shape of the tempered distribution."""
+        return 1 + (self.shape - 1) / self.temperature
+
+    def packed(self) -> Array:
+        return np.array([self.a, self.temperature])
+
+    def formula(self) -> str:
+        return f"theta/{self.temperature!r} - ({self.a!r} - 1)*log(theta)"
+
+    def start(self) -> Array:
+        return np.array([self.a * self.temperature])
+
+    def log_density(self, theta: Array) -> Array:
+        return stats.gamma.logpdf(theta[..., 0], self.a, scale=self.temperature)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return (self._column(self.a, self.temperature),)
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        return [self.temperature * rng.standard_gamma(self.a)]

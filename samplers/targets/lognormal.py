@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.parameters import Real, Value
 from sgmcmc_lab.samplers.requirements import FULL
 from sgmcmc_lab.samplers.targets.base import POSITIVE, Array, Column, Moment, Target
 
@@ -61,6 +61,13 @@ class LogNormal(Target):
         label="Standard deviation σ of log θ",
         doc="The spread of the logarithm. A large one gives a long tail to the right.",
     )
+
+    def at_temperature(self, temperature: float) -> dict[str, Value]:
+        # In x = log θ the Jacobian e^x is not divided by T: −x/T + x moves the mean.
+        return {
+            "mu": float(self.mu + self.sigma**2 * (temperature - 1)),
+            "sigma": float(self.sigma * temperature**0.5),
+        }
 
     def formula(self) -> str:
         return f"log(theta) + (log(theta) - {self.mu!r})^2/(2*{self.sigma!r}^2)"

@@ -19,9 +19,19 @@ from sgmcmc_lab.samplers.expressions.program import postfix
 from sgmcmc_lab.samplers.parameters import Formula, Option, Source, SpecError, Value
 from sgmcmc_lab.samplers.requirements import DATA, MODE
 from sgmcmc_lab.samplers.targets import newton
+from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Target, Tell, Whitening, subscript, unknown
 from sgmcmc_lab.samplers.targets.bounded import Bounded, declarations
-from sgmcmc_lab.samplers.targets.boxed import FEW, WHITENED_PANELS, Basis, Boxed, NoPeakError
+from sgmcmc_lab.samplers.targets.boxed import (
+    FEW,
+    MAX_GRID_WORK,
+    WHITENED_PANELS,
+    Basis,
+    Boxed,
+    Grid,
+    NoPeakError,
+    grid_points,
+)
 from sgmcmc_lab.samplers.targets.long_run import CHAINS, Reference, hmc
 from sgmcmc_lab.samplers.targets.own import OfTable, Table, held, keep
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS, of_table
@@ -129,6 +139,14 @@ class TypedPosterior(OfTable, Boxed):
             data = held(made["table"])
             return made if data is None else made | of_table(tuple(map(as_name, (*data.names, data.answer))))
         return made
+
+    def family_at(self, temperature: float) -> "TemperedPosterior":
+        found = TemperedPosterior.made(self, temperature)
+        try:
+            found.check()
+        except SpecError as error:
+            raise SpecError("temperature", temperature, f"{self.title} there: {error.allowed.rstrip('.')}") from None
+        return found
 
     @cached_property
     def bounded(self) -> tuple[Bounded, ...]:
@@ -310,11 +328,7 @@ class TypedPosterior(OfTable, Boxed):
         """
         if not self._has_mode and self.hierarchy and self.dim > FEW:
             try:
-                other = NotCentred(
-                    **{field: getattr(self, field) for field in ("table", "parameters", "prior", "row")},
-                    curve="",
-                    coordinates=TYPED,
-                )
+                other = self._not_centred()
                 draws = other.centred(other._found(tell, rough).draws)
             except SpecError:
                 # Too large there, or without a value where all of them are 0.
@@ -322,6 +336,10 @@ class TypedPosterior(OfTable, Boxed):
             self._grid, self._run_in = None, other
             return Reference.of(draws, self.values(draws))
         return super()._found(tell, rough)
+
+    def _not_centred(self) -> "NotCentred":
+        fields = {field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}
+        return NotCentred(**fields, curve="", coordinates=TYPED)
 
     _run_in: "NotCentred | None" = None
     """The target whose long run supplies the exact answers, if the run is not in these coordinates."""
@@ -698,3 +716,43 @@ class NotCentred(TypedPosterior):
             ],
             axis=-1,
         )
+
+
+class TemperedPosterior(AtTemperature, TypedPosterior):
+    """e^{−U/T} of a typed posterior: its log density in θ, with the prior, the rows and the Jacobian, divided by T.
+
+    The exact answers are found as those of T = 1 are; what samplers move in has the spread of this distribution.
+    """
+
+    @cached_property
+    def log_prior(self) -> Expression:
+        return (1 / self.temperature) * super().log_prior
+
+    @cached_property
+    def log_row(self) -> Expression:
+        return (1 / self.temperature) * super().log_row
+
+    def _not_centred(self) -> "NotCentred":
+        return TemperedNotCentred.made(super()._not_centred(), self.temperature)
+
+    def _quadrature(self, tell: Tell) -> Grid | None:
+        found = super()._quadrature(tell)
+        if found is None and grid_points(self._bases()) * self.gradient_work <= MAX_GRID_WORK:
+            raise SpecError(
+                "temperature",
+                self.temperature,
+                f"no quadrature resolves {self.title} there: perhaps it cannot be normalised; allowed are temperatures nearer to 1",
+            )
+        return found
+
+    def stan(self) -> str:
+        heat = self.temperature
+        # Stan's density is one of the parameters, and has the Jacobian once.
+        terms = [f"({1 / heat - 1!r})*({text})" for each in self.bounded if (text := each.log_slope)]
+        return stan_program(
+            self.bounded, self.titles, " + ".join([f"({self.prior})/{heat!r}", *terms]), f"({self.row})/{heat!r}"
+        )
+
+
+class TemperedNotCentred(NotCentred, TemperedPosterior):
+    """The same of a typed posterior in the coordinates of :class:`NotCentred`, whose own Jacobian T does not divide."""

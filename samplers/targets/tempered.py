@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Moment, Target, Tell
 from sgmcmc_lab.samplers.targets.boxed import FEW, Boxed
 from sgmcmc_lab.samplers.targets.long_run import LongRun, Reference
@@ -20,8 +21,16 @@ _AT_ONCE = 2
 def tempered(target: Target, temperature: float) -> Target:
     """The distribution e^{−U/T} of the target's energy U, T ≠ 1.
 
+    Gaussians, the gamma and the log-normal distribution, Dirichlet posteriors, typed energies, typed posteriors and
+    von Mises–Fisher distributions have closed forms or are of the same family; other targets with ``tempers``, on ℝᵈ,
+    have quadrature or a long run. Every sampler of these serves, but those with an exact transition of Gamma(a, 1) (CIR
+    and SCIR): the tempered gamma and Dirichlet distributions have no such ``process``.
+
     Raises :class:`SpecError` if it has no exact answers with which to compare samplers.
     """
+    found = target.family_at(temperature)
+    if found is not None:
+        return found
     values = target.at_temperature(temperature)
     if values is not None:
         known = {name: value for name, value in target.param.values().items() if name != "name"}
@@ -38,14 +47,14 @@ def tempered(target: Target, temperature: float) -> Target:
             "temperature", temperature, f"{target.title} has exact answers at temperature 1 alone; allowed is 1"
         )
     kind: Any = type(target)
-    made = _class_of(kind).made(target, temperature)
+    made = class_of(kind).made(target, temperature)
     if made.dim <= _AT_ONCE and not len(target.data()):
         made.prepare(lambda what, share: None)
     return made
 
 
 @cache
-def _class_of(kind: Any) -> Any:
+def class_of(kind: Any) -> Any:
     """The class of such a target at any temperature other than 1."""
     members = {"__doc__": kind.__doc__, "__module__": __name__, **_compiled(kind)}
     return type(f"Tempered{kind.__name__}", (TemperedTarget, kind), members)
@@ -79,6 +88,9 @@ def _compiled(kind: type[Target]) -> dict[str, Any]:
             for i in range(each.shape[1]):
                 each[k, i] /= own[last]
 
+    for function in (potential, gradient, batch):
+        # The file of a live page has functions by their names, which differ from target to target.
+        function.__qualname__ = f"{kind.key}.{function.__name__}"
     return {
         "potential": jit.potential(potential, kept=False),
         "gradient": jit.gradient(gradient, kept=False),
@@ -86,7 +98,14 @@ def _compiled(kind: type[Target]) -> dict[str, Any]:
     }
 
 
-class TemperedTarget(Boxed):
+def declare_again(name: str) -> None:
+    """Declare the functions of a tempered target in another process, where one has this name (``jit.name_of``)."""
+    from sgmcmc_lab.samplers.targets import TARGETS
+
+    class_of(TARGETS[name.rsplit(".", 3)[1]])
+
+
+class TemperedTarget(AtTemperature, Boxed):
     """The distribution e^{−U/T} of another target's energy U; its class is also a subclass of that target's.
 
     Energy, gradient and the gradients of data points are the other's, divided by T, so that every sampler has this
@@ -94,29 +113,9 @@ class TemperedTarget(Boxed):
     in up to three coordinates, if the columns are the coordinates, and from a long run otherwise.
     """
 
-    tempers = False
-    process = None
     exact_law = False
     native = None
     watched = False
-    base: Target
-    temperature: float
-
-    @classmethod
-    def made(cls, base: Target, temperature: float) -> "TemperedTarget":
-        """That target at this temperature."""
-        out = object.__new__(cls)
-        # The parameters are those of the other target; no computed value of it is taken over.
-        out.__dict__.update({name: value for name, value in base.__dict__.items() if name.startswith("_param")})
-        out.__dict__.update(base=base, temperature=float(temperature))
-        return out
-
-    @property
-    def tex(self) -> str:  # type: ignore[override]
-        """U(θ)/T in LaTeX."""
-        left, equals, right = self.base.tex.partition("=")
-        whole = rf"\frac1T\Bigl[{right.strip()}\Bigr]" if equals else rf"\frac1T\,{left}"
-        return rf"\frac{{U(\theta)}}{{T}} = {whole},\quad T = {self.temperature:g}"
 
     def formula(self) -> str:
         own = self.base.formula()

@@ -256,7 +256,7 @@ class Job:
         target, out = self.spec.target, []
         for move in self.moves:
             if isinstance(move, Change):
-                out.append(description.of_change(move, target))
+                out.append(description.of_change(move, target, self.spec.temperature))
                 target = move.target or target
             else:
                 out.append(move)
@@ -279,7 +279,7 @@ class Job:
     def target(self) -> Target:
         """The target, as it is after all changes."""
         changed = [move.target for move in self.moves if isinstance(move, Change) and move.target]
-        return engine.make_target(changed[-1] if changed else self.spec.target)
+        return engine.make_target(changed[-1] if changed else self.spec.target, self.spec.temperature)
 
 
 @dataclass

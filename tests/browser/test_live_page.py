@@ -125,6 +125,26 @@ def test_lanes_are_added_changed_and_removed(opened):
     assert same_as_python(left, again) == []
 
 
+def test_another_temperature_has_its_own_draws_and_answers(opened):
+    """Of the file, and of the slider. A planted fault: they are not those of T = 1."""
+    hot = Experiment.from_dict({**made("quartic", ("sgld", "full"))[0].to_dict(), "temperature": 2.0})
+    page = opened(live_page(hot), fragment="#views=marginal,ks&speed=100")
+    page.wait_for_function(MOVES)
+    paused(page)
+    assert same_as_python(hot, page) == []
+    assert same_as_python(replace(hot, temperature=1.0), page)
+    assert "temperature=2" in page.locator("#open").get_attribute("href")
+    page.locator("#play").click()
+    slider = page.locator("#target-temperature")
+    slider.focus()
+    slider.press("ArrowRight")
+    page.locator("#reset").click()
+    page.wait_for_function(MOVES)
+    paused(page)
+    assert same_as_python(replace(hot, temperature=4.0), page) == []
+    assert "temperature=4" in page.locator("#open").get_attribute("href")
+
+
 def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
     """The chains, their distance and the drawn density are those of the new target, and then of the first again.
 

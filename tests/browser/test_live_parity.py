@@ -170,6 +170,15 @@ JOBS = {
     "nine chains": Job(spec("quartic", "baoab", n_chains=9), [200, HELD]),
     "a hundred chains": Job(spec("quartic", "baoab", n_chains=100), [200, HELD]),
     "more steps than the history and the tail hold": Job(spec("quartic", "sgld", n_steps=5000, n_chains=2), [5000, HELD]),
+    "a temperature": Job(
+        spec("quartic", "sgld", temperature=0.25),
+        [50, HELD, to("quartic", "sgld", sampler_params={"step_size": 0.02}), HELD, 50, HELD],
+    ),
+    "a temperature with minibatches": Job(spec("linear_regression", "sgld", "minibatch", temperature=0.25), [100, HELD]),
+    "a temperature and another target": Job(
+        spec("gaussian", "sgld", temperature=0.25),
+        [50, to("gaussian", "sgld", of_target=True, target_params={"sd": 2.0}), HELD, 50, HELD],
+    ),
     "a typed energy": Job(spec("typed", "sghmc", target_params={"energy": PLANE, "extent": 8.0}), [200, HELD]),
     "another energy": Job(
         spec("typed", "sgld", target_params={"energy": PLANE, "extent": 8.0}),

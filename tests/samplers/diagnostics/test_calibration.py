@@ -4,6 +4,8 @@ Every test is at its seeds. A right sampler fails one with the false-alarm rate 
 the presets, each at p > 1e-4, 0.4 %.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -120,6 +122,7 @@ def test_what_has_no_calibration_says_why():
     target = TypedPosterior(**LINE)
     assert "no exact answers" in refusal(target, RunSpec.of("posterior", "exact", target_params=LINE))
     assert "particles" in refusal(target, RunSpec.of("posterior", "svgd", target_params=LINE))
+    assert "temperature 1" in refusal(target, replace(sgld(5e-4), temperature=2.0))
     assert refusal(target, sgld(5e-4)) == ""
     other = {**LINE, "prior": "-a^2 - b^2 - s"}
     assert "is no density of a parameter" in refusal(TypedPosterior(**other), sgld(5e-4))
