@@ -18,6 +18,7 @@ from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, Lane
 from sgmcmc_lab.samplers.requirements import MEMORY
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET
 from sgmcmc_lab.samplers.targets import Target
+from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature
 
 
 def _formula(tex: str) -> Any:
@@ -40,6 +41,13 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 12px; margi
 dt { opacity: .7; } dd { margin: 0; }
 h2 { margin: 8px 4px 2px; font-size: 16px; }
 """
+
+
+def _what_it_is(target: Any) -> str:
+    """The name of a target's first sentence, which is about T = 1."""
+    if isinstance(target, AtTemperature):
+        return "Distribution at T = 1"
+    return "Distribution" if isinstance(target, Target) else "Model"
 
 
 def cards(state: AppState) -> list[Any]:
@@ -109,7 +117,7 @@ def about(target: Any, facts: Mapping[str, str]) -> str:
     """The entries of a target's card: what it is, what its data are, where it comes from."""
     of_data = "".join(entry(label.capitalize(), text) for label, text in facts.items())
     return (
-        entry("Distribution" if isinstance(target, Target) else "Model", sentence(target))
+        entry(_what_it_is(target), sentence(target))
         + of_data
         + (entry("Source", target.source) if target.source else "")
     )

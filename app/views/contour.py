@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
-from sgmcmc_lab.app.views.energies import Counted, energies_of, sampled_energies
+from sgmcmc_lab.app.views.energies import Counted, energies_of, energy_label, sampled_energies
 from sgmcmc_lab.app.views.marks import lane_labels, no_draws, share
 from sgmcmc_lab.app.views.theme import DASHES, FINE, plot
 from sgmcmc_lab.samplers import Experiment, Run
@@ -46,7 +46,7 @@ class Contour(View):
         target = scene.target
         self._first = float(target.energies_at(target.start()[None])[0])
         self._exact = sampled_energies(target) - self._first
-        p = plot(colours, "U(θ), above the start", "density", (0, 1), (LEAST, 1), y_axis_type="log")
+        p = plot(colours, f"{energy_label(target)}, above the start", "density", (0, 1), (LEAST, 1), y_axis_type="log")
         exact = self.feed("exact", "x", "y")
         exact.data = {"x": np.array([0.0, 1.0]), "y": np.full(2, LEAST)}
         p.varea_step(

@@ -9,6 +9,7 @@ from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
 from sgmcmc_lab.app.views.marks import lane_labels, no_draws
 from sgmcmc_lab.app.views.theme import DASHES, plot
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature
 from sgmcmc_lab.samplers.targets.base import LINE, ByTarget, Target
 
 BARS = 40
@@ -37,6 +38,11 @@ class Exact(NamedTuple):
 
 _SAMPLED: ByTarget[None, Array] = ByTarget()
 _EXACT: ByTarget[None, Exact] = ByTarget()
+
+
+def energy_label(target: Target) -> str:
+    """The name of the energies that :func:`sampled_energies` returns."""
+    return "U(θ)/T" if isinstance(target, AtTemperature) else "U(θ)"
 
 
 def sampled_energies(target: Target) -> Array:
@@ -89,9 +95,9 @@ class Energies(View):
 
     key = "energies"
     title = "Energies of draws"
-    hint = "grey: U(θ) of exact draws"
+    hint = "grey: exact draws"
     help = (
-        "U(θ) = −log density, up to a constant, of each draw: one number for all coordinates together. Draws of the target have the energies in grey. "
+        "U(θ) = −log density, up to a constant, of each draw (U/T at another temperature): one number for all coordinates together. Draws of the target have the energies in grey. "
         "A histogram further to the left shows chains that stay near the mode, as if they were colder; one further to the right shows chains that are too hot, or have not arrived."
     )
     every = 2
@@ -108,7 +114,7 @@ class Energies(View):
         self._exact = exact = _EXACT.of(scene.target, None, lambda: exact_energies(scene.target))
         self._centres = (exact.edges[1:] + exact.edges[:-1]) / 2
         self._top = 1.15 * float(exact.density.max())
-        p = plot(colours, "U(θ)", "density", (exact.edges[0], exact.edges[-1]), (0, self._top))
+        p = plot(colours, energy_label(scene.target), "density", (exact.edges[0], exact.edges[-1]), (0, self._top))
         p.varea_step(
             x=self._centres, y1=0, y2=exact.density, step_mode="center", fill_color=colours.faint, fill_alpha=0.3
         )

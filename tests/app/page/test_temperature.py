@@ -5,7 +5,9 @@ import pytest
 from sgmcmc_lab.app.live import runner
 from sgmcmc_lab.app.live_page import document
 from sgmcmc_lab.app.page.controls import Controls
+from sgmcmc_lab.app.page.equations import about
 from sgmcmc_lab.app.state import AppState
+from sgmcmc_lab.app.views.energies import energy_label
 from sgmcmc_lab.samplers import Experiment
 
 
@@ -46,6 +48,13 @@ def test_the_energy_that_is_typed_has_the_temperature_in_its_formula():
     state.type_energy()
     assert state.experiment.temperature == 1
     assert dict(state.experiment.target.params)["energy"].endswith("/4.0")
+
+
+def test_what_is_of_the_energy_or_of_temperature_1_is_said_to_be():
+    for temperature, label, entry in ((1, "U(θ)", "Distribution<"), (2, "U(θ)/T", "Distribution at T = 1<")):
+        state = page("gaussian_mixture", temperature=temperature)
+        target = state.experiment.make_target()
+        assert energy_label(target) == label and entry in about(target, {})
 
 
 @pytest.mark.slow
