@@ -144,7 +144,7 @@ def test_a_dirichlet_posterior_has_the_power_of_its_density_in_other_units(tempe
 
 
 @pytest.mark.slow
-def test_minibatches_of_categories_count_each_datum_one_over_t(tmp_path):
+def test_minibatches_of_categories_count_each_data_point_one_over_t(tmp_path):
     """SGRLD at T = 4: E ω₁ = 0.7. With whole counts, a planted fault, it would be 0.735."""
     data = {"dimension": 2, "alpha": 2.0, "observed": (30, 10)}
     made = RunSpec.of(
@@ -309,7 +309,7 @@ BATCH, STEP, COLD = 10, 1e-4, 0.25
 def covariance_of_minibatches(heat, of_noise):
     """Of the chain θ ← θ − (ε/T)g + √(2ε)ξ on the regression, g the mean over n data drawn with replacement.
 
-    Each datum has the slope A_iδ + c_i at δ = θ − θ̂, so that the covariance Σ solves the linear equation
+    Each data point has the slope A_iδ + c_i at δ = θ − θ̂, so that the covariance Σ solves the linear equation
     Σ = (I − hP)Σ(I − hP) + (h′²/n)(mean(A_iΣA_i + c_ic_iᵀ) − PΣP) + 2εI,  h = ε/T,  h′ = ε/``of_noise``.
     """
     base = TARGETS["linear_regression"]()
@@ -327,7 +327,7 @@ def covariance_of_minibatches(heat, of_noise):
 
 
 def of_minibatches(expected):
-    """What is wrong with both variances of SGLD with minibatches at T = 0.25."""
+    """The verdicts against both variances of SGLD with minibatches at T = 0.25."""
     made = spec("linear_regression", "sgld", COLD, "minibatch", step_size=STEP)
     state = start_with(replace(made, n_chains=256))
     state.advance(800)
