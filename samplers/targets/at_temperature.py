@@ -1,4 +1,4 @@
-"""What the distributions e^{−U/T} of another target's energy U have in common."""
+"""The common part of the distributions e^{−U/T} of another target's energy U."""
 
 from typing import Self
 

@@ -120,7 +120,9 @@ class Dirichlet(Target):
     def family_at(self, temperature: float) -> "TemperedDirichlet":
         # The shape of Σθ, too, is that of d categories without data.
         tempered_shape(self, self.alpha, "α", temperature, 1e6)
-        return _tempered(type(self)).made(self, temperature)
+        kind: Any = type(self)
+        made: TemperedDirichlet = _tempered(kind).made(self, temperature)
+        return made
 
     def start(self) -> Array:
         return np.ones(self.dim)
@@ -279,7 +281,7 @@ class DenseDirichlet(Dirichlet):
         return [rng.standard_gamma(self.alpha + n) for n in counts]
 
 
-class TemperedDirichlet(AtTemperature, Dirichlet):
+class TemperedDirichlet(AtTemperature, Dirichlet):  # type: ignore[misc, override]
     """e^{−U/T} of a Dirichlet posterior, of φ = θ/T: ω ~ Dir(α′ + N/T) with α′ = 1 + (α − 1)/T, where that is positive.
 
     In φ the energy U/T is that of the prior α′ and of N_j/T data in category j, up to a constant; ω is the same. A

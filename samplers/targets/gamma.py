@@ -119,7 +119,7 @@ def tempered_draw(rng, out, params):
         out[c, 0] = params[1] * rng.standard_gamma(params[0])
 
 
-class TemperedGamma(AtTemperature, Gamma):
+class TemperedGamma(AtTemperature, Gamma):  # type: ignore[misc, override]
     """e^{−U/T} of Gamma(a, 1): the gamma distribution with the shape 1 + (a − 1)/T and the scale T, where it is one.
 
     The CIR samplers have Gamma(a, 1) alone.
