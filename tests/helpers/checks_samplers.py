@@ -3,7 +3,9 @@
 ``test_samplers`` runs them over the registries.
 """
 
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from math import sqrt
 
 import numpy as np
@@ -12,6 +14,7 @@ from scipy import special, stats
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.experiment import RunSpec
+from sgmcmc_lab.samplers.expressions import Expression
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import declared
@@ -66,11 +69,40 @@ def in_turn(found):
     yield from ((*pair, each[turn % len(each)]) for turn, (pair, each) in enumerate(others.items()))
 
 
+def by_pairs(found):
+    """Of these triples those with the full gradient, one other for each sampler and target, and as many more as every
+    estimator needs to be with each sampler and each target that offer it.
+
+    The three know nothing of each other: they are compiled each by itself, and meet as function pointers of one type.
+    What is wrong with one, or between two, so shows with any third.
+    """
+    found = list(found)
+    others = {}
+    for s, t, g in found:
+        if g != "full":
+            others.setdefault((s, t), []).append(g)
+    out = dict.fromkeys(triple for triple in found if triple[2] == "full")
+    out |= dict.fromkeys((*pair, each[turn % len(each)]) for turn, (pair, each) in enumerate(others.items()))
+    met = {pair for triple in out for pair in pairs_of(triple)}
+    for triple in found:
+        if not met.issuperset(pairs_of(triple)):
+            out[triple] = None
+            met.update(pairs_of(triple))
+    return [triple for triple in found if triple in out]
+
+
+def pairs_of(triple):
+    """Each two of the three, with which two they are."""
+    return [(k, *triple[:k], *triple[k + 1 :]) for k in range(3)]
+
+
 SOON = {"contour_sgld": {"adapt_steps": 5}}
 """Parameters of samplers that count none of their first steps, with which those are soon over."""
 
 OFFERED = list(triples())
 """Those of the page. To ask every sampler for its gradients anew takes as long as to compare one with its textbook."""
+BY_PAIRS = by_pairs(x for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None)
+"""Those that are compared with their textbooks."""
 
 # The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics. Where the law is
 # known less well than 1e5 draws would have it, nothing can be said of a sampler; its draws are compared one by one.
@@ -142,13 +174,36 @@ def reference_draws(run, n):
     return reference_steps(run, n)[0]
 
 
+@contextmanager
+def worked_out_once(target):
+    """In plain Python the slope of a datum at one θ, and the derivative of a formula, are worked out once."""
+    slopes, diff = {}, Expression.diff
+
+    def slope(theta, datum):
+        at = theta.tobytes(), int(datum)
+        if at not in slopes:
+            slopes[at] = type(target).textbook_slope(target, theta, datum)
+            slopes[at].flags.writeable = False
+        return slopes[at]
+
+    Expression.diff = cache(diff)
+    if hasattr(target, "textbook_slope"):
+        target.textbook_slope = slope
+    try:
+        yield
+    finally:
+        Expression.diff = diff
+        vars(target).pop("textbook_slope", None)
+
+
 def reference_steps(run, n):
     """The same, and the steps of the last chain, each in its parts."""
     play = Play(run, chain=len(run.position) - 1)
     out, steps = np.empty((len(run.position), n, run.target.dim)), []
-    for t in range(n):
-        steps.append(play.step())
-        out[:, t] = play.theta
+    with worked_out_once(play.target):
+        for t in range(n):
+            steps.append(play.step())
+            out[:, t] = play.theta
     return out if run.whitening is None else run.whitening.theta(out), steps
 
 
