@@ -5,7 +5,7 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from math import sqrt
 
 import numpy as np
@@ -69,6 +69,25 @@ def in_turn(found):
     yield from ((*pair, each[turn % len(each)]) for turn, (pair, each) in enumerate(others.items()))
 
 
+EACH_OTHER = 4
+"""Of so many pairs of sampler and target one has another estimator than the full gradient."""
+
+
+def some_noisy(found):
+    """The same, with another estimator for one in four pairs of sampler and target, such that each sampler is with
+    several targets, each target with several samplers, and each estimator with each sampler and target that it was.
+    """
+    turns = list(in_turn(found))
+    order = {name: k for k, name in enumerate(dict.fromkeys(name for s, t, _ in turns for name in (s, t)))}
+    full = {(s, t) for s, t, g in turns if g == "full"}
+    met = set()
+    for s, t, g in turns:
+        new = {("s", s, g), ("t", t, g)} - met
+        if g == "full" or (s, t) not in full or (order[s] + order[t]) % EACH_OTHER == 0 or new:
+            met |= new
+            yield s, t, g
+
+
 def by_pairs(found):
     """Of these triples those with the full gradient, one other for each sampler and target, and as many more as every
     estimator needs to be with each sampler and each target that offer it.
@@ -105,10 +124,10 @@ BY_PAIRS = by_pairs(x for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step
 """Those that are compared with their textbooks."""
 
 # The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics. Where the law is
-# known less well than 1e5 draws would have it, nothing can be said of a sampler; its draws are compared one by one.
+# known less well than 25,000 draws would have it, nothing can be said of a sampler; its draws are compared one by one.
 # So are particles, which have no law by themselves, and chains with rungs, whose laws are in test_tempering.py.
 TRIPLES = list(
-    in_turn(
+    some_noisy(
         (s, t, g)
         for s, t, g in OFFERED
         if TARGETS[t].exact_law
@@ -365,8 +384,8 @@ def check_formula(s, t, g, params, gradient_params):
 
 # --- invariance -------------------------------------------------------------------------------------------------
 
-# Parameters at which a test of 1e5 draws is sharp: SGRLD and SGLD of 2√θ need laws away from their reflecting boundary,
-# and the quantities they need for their bias; the funnel's neck is too narrow for any Euler step at its default.
+# Parameters at which the test is sharp: SGRLD and SGLD of 2√θ need laws away from their reflecting boundary, and the
+# quantities they need for their bias; the funnel's neck is too narrow for any Euler step at its default.
 TARGET_PARAMS = {
     ("sgrld", "gamma"): {"shape": 20.0},
     ("sgrld", "sparse_dirichlet"): {"dimension": 4, "alpha": 10.0, "observed": (20, 10)},
@@ -422,7 +441,7 @@ FEW_DATA = {
     "posterior": PRESETS["counts"]._replace(table="counts")._asdict(),
 }
 """A gradient of all data costs a quarter of what it does with the default, and the prior counts for more."""
-N_CHAINS, N_KEPT = 1000, 100
+N_CHAINS, N_KEPT = 1000, 25
 MOST_DATA = 100_000
 """With minibatches each chain looks at all of the data at every step. Of many data chains and steps are fewer, so that
 neither a chain in all steps nor all chains in a step look at more; the full gradient has as many as it needs."""
@@ -451,8 +470,26 @@ def step_for(s, target):
         return min(default, target.first_steps.moving if SAMPLERS[s].moving else target.first_steps.other)
     if order is None or target.support != "line":
         return default
-    curvature = float((target.gradient_at(target.sample(7, 4000)) ** 2).mean(axis=0).max())
+    curvature = curvature_of(type(target), values_of(target))
     return min(default, 0.25 / sqrt(curvature) if order == 2 else 0.05 / curvature)
+
+
+def values_of(target):
+    """Its parameters, which every object of its class with the same ones shares draws by."""
+    return tuple((name, getattr(target, name)) for name, _ in declared(type(target)))
+
+
+@lru_cache(maxsize=4)
+def curvature_of(cls, values):
+    """The largest E (∂_i H)²."""
+    target = cls(**dict(values))
+    return float((target.gradient_at(target.sample(7, 4000)) ** 2).mean(axis=0).max())
+
+
+@lru_cache(maxsize=4)
+def exact_draws(cls, values):
+    """Twenty thousand of them."""
+    return cls(**dict(values)).sample(99, 20_000)
 
 
 def bias_of(spec, target, sampler):
@@ -489,7 +526,7 @@ def bias_of(spec, target, sampler):
             curved.theta,
             lambda g: abs(eps**2 * (1 + c**2) * curved(g)) + abs(eps * heat / c * (heated(g) - curved(g))),
         )
-    theta = target.sample(99, 20_000)
+    theta = exact_draws(type(target), values_of(target))
     if order == 1:
         # The drift pulls back at a rate of at most λ = 1 + N/Σθ, and Euler's variance is 1/(1 − ελ/2) too large.
         data = len(target.data())
@@ -505,7 +542,7 @@ def bias_of(spec, target, sampler):
 
 
 def triple_verdicts(spec, sampler=None, steps=None):
-    """Moments and KS of 1e5 draws of 1000 chains, of fewer with minibatches of many data points, from exact draws
+    """Moments and KS of 25,000 draws of 1000 chains, of fewer with minibatches of many data points, from exact draws
     on.
     """
     run = start_with(spec, sampler)
@@ -560,6 +597,7 @@ def triple_spec(s, t, g, params=None):
 
 
 def check_invariance(s, t, g):
-    """Fails where any moment or any marginal CDF of 1e5 draws is off by more than its Monte Carlo error across 1000
-    chains and its computed bias explain; false alarms in all triples together: 1e-3."""
+    """Fails where any moment or any marginal CDF of 25,000 draws is off by more than its Monte Carlo error across 1000
+    chains and its computed bias explain; false alarms in all triples together: 1e-3. A mean that is off by 0.033
+    standard deviations is seen half of the time where draws are independent, by 0.16 where a chain's are the same."""
     assert not failures(triple_verdicts(triple_spec(s, t, g), steps=steps_to_test(s, t)))

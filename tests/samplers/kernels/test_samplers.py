@@ -2,8 +2,8 @@
 
 Three kinds of evidence. *Draw for draw*: each kernel against a plain-Python form of the textbook's step on the same
 random numbers. *The discretised law*: on Gaussians the chain's own covariance is known in closed form, at large step
-sizes where it is far from the target's. *Invariance*: every valid (sampler, target, gradient) starts from exact draws
-and must stay in its law, up to a bias that is computed, not guessed.
+sizes where it is far from the target's. *Invariance*: every sampler on every target starts from exact draws and
+must stay in its law, up to a bias that is computed, not guessed.
 """
 
 from math import exp, log, sqrt
@@ -631,7 +631,8 @@ def catches(spec, kernel, steps):
 @pytest.mark.slow
 @pytest.mark.parametrize("t", dict.fromkeys(t for _, t, _ in TRIPLES))
 def test_every_triple_stays_in_its_law(t):
-    """Every sampler and gradient of a target, whose draws and curvatures are found once for all of them.
+    """Every sampler on a target, and some of them with another estimator than the full gradient. The target's draws and
+    curvatures are found once for all of them.
 
     Planted faults: with the full gradient every kernel with a lost √2, a flipped sign, lost heat, or an accept step
     without kinetic energy.
