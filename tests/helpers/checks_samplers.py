@@ -93,7 +93,7 @@ def by_pairs(found):
     estimator needs to be with each sampler and each target that offer it.
 
     The three know nothing of each other: they are compiled each by itself, and meet as function pointers of one type.
-    What is wrong with one, or between two, so shows with any third.
+    A slip of one, or between two, so shows with any third.
     """
     found = list(found)
     others = {}
@@ -195,7 +195,7 @@ def reference_draws(run, n):
 
 @contextmanager
 def worked_out_once(target):
-    """In plain Python the slope of a datum at one θ, and the derivative of a formula, are worked out once."""
+    """In plain Python the slope of a data point at one θ, and the derivative of a formula, are worked out once."""
     slopes, diff = {}, Expression.diff
 
     def slope(theta, datum):
