@@ -20,7 +20,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.engine import first_state
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import Sampler
-from sgmcmc_lab.samplers.kernels.base import KEPT
+from sgmcmc_lab.samplers.kernels.base import KEPT, NO_MOMENTUM
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.targets.base import Column, Target
 
@@ -149,10 +149,16 @@ def fast_cdf(column: Column) -> Callable[[Array], Array]:
             return np.interp(x, near, column.cdf(near))
 
         return between
+    grid, table = _table(column)
+    return lambda x: np.interp(x, grid, table)
+
+
+@lru_cache(maxsize=64)
+def _table(column: Column) -> tuple[Array, Array]:
+    """Places dense about the mean and the CDF there, which all samplers on a target share."""
     reach = max(column.high - column.mean, column.mean - column.low)
     grid = column.mean + reach * np.sinh(np.linspace(-7, 7, 4001)) / np.sinh(7)
-    table = column.cdf(grid)
-    return lambda x: np.interp(x, grid, table)
+    return grid, column.cdf(grid)
 
 
 def failures(verdicts: Sequence[Verdict]) -> list[str]:
@@ -175,13 +181,14 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
 
     A sampler with the right invariant law then stays in it from the first step on, however slowly it mixes.
     """
-    run.position = run.target.sample(seed, len(run.position))
+    run.position = _starts(run.target, seed, len(run.position)).copy()
     rng = Generator(SFC64(seed))
     dim, sampler = run.target.dim, run.sampler
     normals = rng.standard_normal(run.momentum.shape)
     run.momentum[:] = first_state(sampler, run.target, run.position, rng)[1]
-    # Where the first values are no momentum but known from θ, they are already those of the exact draw.
-    if not run.momentum[:, :dim].any() or (sampler.moving and sampler.momentum == KEPT):
+    # Where the first values are no momentum but a count, or known from θ, they are already those of the exact draw.
+    known = sampler.momentum == NO_MOMENTUM and run.momentum.any()
+    if not known and (not run.momentum[:, :dim].any() or (sampler.moving and sampler.momentum == KEPT)):
         run.momentum[:, :dim] = normals[:, :dim]
     if getattr(sampler, "thermostat", False) is True:
         # H has (m/2)(ξ − C)², or with a ξ for each coordinate half of each of the squares. Unknown noise of variance V
@@ -189,6 +196,12 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
         noise, behind = run.gradient.noise(), normals[:, dim:]
         mean = sampler.friction + (noise.variance - noise.correction) * sampler.step_size / 2
         run.momentum[:, dim:] = mean + behind / np.sqrt(run.manifold.dim / behind.shape[1])
+
+
+@lru_cache(maxsize=4)
+def _starts(target: Target, seed: int, n: int) -> Array:
+    """Exact draws, which all runs on one target object start from."""
+    return target.sample(seed, n)
 
 
 def uncounted(run: engine.Run) -> None:

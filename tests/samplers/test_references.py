@@ -23,7 +23,7 @@ from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.parameters import Count, declared
 from sgmcmc_lab.samplers.targets import TARGETS
-from tests.helpers.checks_samplers import FEW_DATA, N_COMPARED, OFFERED, draw_for_draw, period_of
+from tests.helpers.checks_samplers import BY_PAIRS, FEW_DATA, N_COMPARED, draw_for_draw, period_of
 
 PREFIX = "textbook"
 SELVES = {"self", "cls", "method", "type(self)"}
@@ -423,7 +423,7 @@ def test_every_whole_number_is_a_size_or_a_period():
 
 def longest_run_through(n_compared=N_COMPARED):
     """For each sampler, target and gradient the fewest periods that one of its variants is compared over."""
-    for triple, cases in groupby(draw_for_draw(OFFERED), key=lambda case: case[:3]):
+    for triple, cases in groupby(draw_for_draw(BY_PAIRS), key=lambda case: case[:3]):
         s, t, g = triple
         few = FEW_DATA.get(t, {}) if g.startswith("minibatch") or not TARGETS[t].exact_law else {}
         n_data = len(TARGETS[t](**few).data()) if g.startswith("minibatch") else 1

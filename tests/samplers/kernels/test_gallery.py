@@ -123,7 +123,7 @@ def test_an_amortised_accept_step_is_exact_with_minibatches(s, params, right, wr
 @pytest.mark.slow
 @pytest.mark.parametrize(("s", "t", "params", "steps", "slips"), CASES)
 def test_the_law_of_a_sampler_and_of_its_slips(s, t, params, steps, slips, tmp_path):
-    """Fails where moments or marginals of 1e5 draws of 1,000 chains are off by more than their errors explain (false
+    """Fails where moments or marginals of 25,000 draws of 1,000 chains are off by more than their errors explain (false
     alarms: 1e-3 in all, as in ``test_samplers``), or where a slip in the text of the kernel is not noticed so."""
     spec = RunSpec.of(t, s, "full", sampler_params=params, n_chains=1000, n_steps=1, seed=31)
     sampler = spec.make_sampler()

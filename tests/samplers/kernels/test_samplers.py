@@ -2,8 +2,8 @@
 
 Three kinds of evidence. *Draw for draw*: each kernel against a plain-Python form of the textbook's step on the same
 random numbers. *The discretised law*: on Gaussians the chain's own covariance is known in closed form, at large step
-sizes where it is far from the target's. *Invariance*: every valid (sampler, target, gradient) starts from exact draws
-and must stay in its law, up to a bias that is computed, not guessed.
+sizes where it is far from the target's. *Invariance*: every sampler on every target starts from exact draws and
+must stay in its law, up to a bias that is computed, not guessed.
 """
 
 from math import exp, log, sqrt
@@ -21,6 +21,7 @@ from sgmcmc_lab.samplers.kernels.minibatch import estimate_counts
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.chain_laws import cir_law, hmc_law, repeated_moves, sghmc_joint_law, sghmc_law, sgld_law
 from tests.helpers.checks_samplers import (
+    BY_PAIRS,
     N_CHAINS,
     OFFERED,
     TRIPLES,
@@ -28,6 +29,7 @@ from tests.helpers.checks_samplers import (
     check_invariance,
     draw_for_draw,
     missing,
+    pairs_of,
     reference_draws,
     steps_to_test,
     triple_spec,
@@ -344,7 +346,7 @@ FAULTS = {
 # --- draw for draw: the named sampler is the one that ran ------------------------------------------------
 
 
-COMPARED = dict.fromkeys(x[:2] for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step", None) is not None)
+COMPARED = dict.fromkeys(x[:2] for x in BY_PAIRS)
 FIRST_TARGETS = dict(reversed(COMPARED))
 """One target for each sampler, for the quick tests."""
 
@@ -353,9 +355,20 @@ FIRST_TARGETS = dict(reversed(COMPARED))
     ("s", "t"), [pytest.param(s, t, marks=[] if FIRST_TARGETS[s] == t else pytest.mark.slow) for s, t in COMPARED]
 )
 def test_each_kernel_is_its_textbook_formula(s, t):
-    """With every estimator that fits both."""
-    for each in draw_for_draw(x for x in OFFERED if x[:2] == (s, t)):
+    """With the full gradient and estimators in turn."""
+    for each in draw_for_draw(x for x in BY_PAIRS if x[:2] == (s, t)):
         check_formula(*each)
+
+
+def test_every_two_of_sampler_target_and_estimator_are_compared_together():
+    """Fails where a pair is offered and not compared. Fault: without the triples that are there for one pair alone."""
+
+    def pairs(found):
+        return {pair for triple in found for pair in pairs_of(triple)}
+
+    offered = pairs(x for x in OFFERED if x[:2] in COMPARED)
+    assert pairs(BY_PAIRS) == offered
+    assert pairs(x for x in BY_PAIRS if x[2] == "full" or x[0] != "sgld") < offered
 
 
 @pytest.mark.slow
@@ -618,7 +631,8 @@ def catches(spec, kernel, steps):
 @pytest.mark.slow
 @pytest.mark.parametrize("t", dict.fromkeys(t for _, t, _ in TRIPLES))
 def test_every_triple_stays_in_its_law(t):
-    """Every sampler and gradient of a target, whose draws and curvatures are found once for all of them.
+    """Every sampler on a target, and some of them with another estimator than the full gradient. The target's draws and
+    curvatures are found once for all of them.
 
     Planted faults: with the full gradient every kernel with a lost √2, a flipped sign, lost heat, or an accept step
     without kinetic energy.

@@ -5,6 +5,7 @@ Every error is that across independent chains. Unless a test says otherwise its 
 """
 
 import copy
+from functools import cache
 from math import exp, sqrt
 
 import numpy as np
@@ -418,6 +419,14 @@ GRADIENTS = {
 }
 
 
+@cache
+def spreads_of(t):
+    """The standard deviation of each moment's function, from exact draws that all samplers on a target share."""
+    target = TARGETS[t]()
+    exact = target.values(target.sample(9, 20_000))
+    return [float(m.function(exact).std()) for m in target.moments]
+
+
 def stay_verdicts(s, t, g, sampler_params=None, target=None):
     steep = t == "mises_posterior"
     steps = STEPS | STIEFEL_STEPS if t == "matrix_langevin" else STEPS
@@ -444,12 +453,11 @@ def stay_verdicts(s, t, g, sampler_params=None, target=None):
         run.target_params = target.packed()
     uncounted(run)
     values, *_ = followed(run, 0, 40, 2 if s in ("gmc", "chmc") else 10 if steep else max(1, int(0.1 / eps)))
-    exact = run.target.values(run.target.sample(9, 20_000))
     bias = BIAS if run.sampler.bias_order == 1 else BIAS / 3
     n_tests = len(CASES) * 10
     verdicts = [
-        mean_verdict(m.name, m.function(values), m.exact, 1e-4, n_tests, bias * float(m.function(exact).std()))
-        for m in run.target.moments
+        mean_verdict(m.name, m.function(values), m.exact, 1e-4, n_tests, bias * spread)
+        for m, spread in zip(run.target.moments, spreads_of(t), strict=True)
     ]
     for k in run.target.ks_columns:
         column = run.target.columns[k]
