@@ -164,7 +164,7 @@ LARGEST = {
 
 
 def named(part):
-    """What a figure, a recording or a module is made from, as a name that is the same in a second build."""
+    """The name of an argument of a figure, a recording or a module: it is the same in a second build."""
     match part:
         case Scene():
             values = (getattr(part.target, name) for name, _ in declared(type(part.target)))
