@@ -168,7 +168,8 @@ def named(part):
     match part:
         case Scene():
             values = (getattr(part.target, name) for name, _ in declared(type(part.target)))
-            return replace(part, target=None), type(part.target), *values
+            heat = getattr(part.target, "temperature", 1.0)
+            return replace(part, target=None), type(part.target), heat, *values
         case AppState():
             return named(part.position.step)
         case list() | tuple() | ValuesView():
