@@ -19,7 +19,11 @@ CLOSE = 0.06
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", sights.defaults())
-def test_a_page_at_its_defaults_shows_what_was_kept(pair):
+def test_a_page_at_its_defaults_shows_what_was_kept(pair, monkeypatch):
+    """A page that ends before all its steps, for the size of its data, makes an eighth of them here: on the large
+    logistic regression KS 0.03 where 0.02 was kept, and with a tenth or ten times the step 0.13 and more."""
+    if pair in KEPT and KEPT[pair].steps < sights.STEPS:
+        monkeypatch.setattr(sights, "NUMBERS", sights.NUMBERS // 8)
     found = sights.see(sights.opened(pair))
     assert sights.problems({pair: found}, KEPT) == []
     assert found.ks == pytest.approx(KEPT[pair].ks, abs=CLOSE)

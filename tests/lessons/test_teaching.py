@@ -169,25 +169,42 @@ def test_the_experiment_of_an_exercise_runs(place):
     assert stopped == [lane for lane in [DIVERGES.get(place)] if lane]
 
 
-def lane_of(place, spec, lane, needs):
-    """The whole run of a lane, with what a measure needs."""
-    if not spec.of_model:
-        return evidence(spec.runs()[lane - 1], {needs})
-    run = start(spec, spec.make_model())[lane - 1]
-    while run.steps < METHOD_STEPS.get(place, OTHER_METHOD_STEPS):
-        run.advance(1)
-    return run
+class Lanes:
+    """The whole runs of the lanes of an exercise, each made once, with all that the measures of its numbers need."""
+
+    def __init__(self, place, spec):
+        self.spec = replace(spec, **SHORTER.get(place, {}))
+        self.steps = METHOD_STEPS.get(place, OTHER_METHOD_STEPS)
+        self.needs = {made_of(measure).requires for measure, *_ in NUMBERS[place]}
+        self.runs = {}
+
+    def __getitem__(self, lane):
+        if lane not in self.runs:
+            self.runs[lane] = self.of_model(lane) if self.spec.of_model else self.of_density(lane)
+        return self.runs[lane]
+
+    def of_density(self, lane):
+        return evidence(self.spec.runs()[lane - 1], self.needs)
+
+    def of_model(self, lane):
+        run = start(self.spec, self.spec.make_model())[lane - 1]
+        while run.steps < self.steps:
+            run.advance(1)
+        return run
 
 
-def off(place, spec, measure, lane, text):
+def made_of(measure):
+    data = choice_data("measure", measure)
+    return MEASURES[data["key"]](**data["params"])
+
+
+def off(lanes, measure, lane, text):
     """How far the number of a solution is from that of an experiment, and what chance and rounding allow.
 
     Of two numbers it is the middle, and half of what is between them.
     """
-    data = choice_data("measure", measure)
-    made = MEASURES[data["key"]](**data["params"])
-    spec = replace(spec, **SHORTER.get(place, {}))
-    first, *second = (measured(made, lane_of(place, spec, n, made.requires)) for n in np.atleast_1d(lane))
+    made = made_of(measure)
+    first, *second = (measured(made, lanes[n]) for n in np.atleast_1d(lane))
     found = quantity("ratio", first, second[0] if second else None)
     if isinstance(text, tuple):
         low, high = map(float, text)
@@ -201,9 +218,10 @@ def off(place, spec, measure, lane, text):
 @pytest.mark.parametrize("place", NUMBERS, ids=lambda place: "-".join(map(str, place)))
 def test_the_numbers_of_a_solution_hold(place):
     exercise = EXERCISES[place]
+    lanes = Lanes(place, exercise.experiment)
     for measure, lane, text in NUMBERS[place]:
         assert all(each in exercise.solution for each in np.atleast_1d(text))
-        away, allowed = off(place, exercise.experiment, measure, lane, text)
+        away, allowed = off(lanes, measure, lane, text)
         assert away <= allowed, (measure, lane, text, away)
 
 
@@ -223,7 +241,8 @@ def test_noise_across_the_ridge_creeps_by_the_closed_form():
 
 def test_a_number_that_does_not_hold_is_found():
     place = ("dw", 1, 1)
-    away, allowed = off(place, changed(EXERCISES[place].experiment, {"sampler.step_size": 0.4}), "variance", 1, "1.33")
+    lanes = Lanes(place, changed(EXERCISES[place].experiment, {"sampler.step_size": 0.4}))
+    away, allowed = off(lanes, "variance", 1, "1.33")
     assert away > allowed
 
 

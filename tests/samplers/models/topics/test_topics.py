@@ -99,10 +99,12 @@ def pair_verdicts(name, drawn, expected, allowance=0.0):
 @pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_a_small_corpus_has_the_exact_posterior(key, tiny):
-    """And the same draws show a wrong prior: twice the α, half the β."""
+    """And the same draws show a wrong prior: twice the α, half the β, at 1.6 times the limit or more. Half of the draws
+    that a method names have a standard error of at most 0.012: a probability that is off by 0.07, beside the allowance,
+    is found."""
     assert missing(METHODS[key]) == []
     params, n, allowance = METHODS[key].exact_at
-    drawn = drawn_pairs(tiny, METHODS[key](**params), n)
+    drawn = drawn_pairs(tiny, METHODS[key](**params), n // 2)
     assert not failures(pair_verdicts(key, drawn, exact_pairs(tiny), allowance))
     assert failures(pair_verdicts(key, drawn, exact_pairs(tiny, alpha=1.0), allowance))
     assert failures(pair_verdicts(key, drawn, exact_pairs(tiny, beta=0.5), allowance))
@@ -111,10 +113,12 @@ def test_a_small_corpus_has_the_exact_posterior(key, tiny):
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["lda_sgld", "lda_sghmc"])
 def test_the_original_parameterisation_has_it_too(key, tiny):
+    """Twice the α is found, at 1.9 times the limit."""
     params = {"lda_sgld": {"step_size": 4e-4}, "lda_sghmc": {"step_size": 0.02, "friction": 5.0}}[key]
     made = METHODS[key](**textbook.FULL, **params, parameterisation="original")
-    drawn = drawn_pairs(tiny, made, 40_000)
+    drawn = drawn_pairs(tiny, made, 20_000)
     assert not failures(pair_verdicts(key, drawn, exact_pairs(tiny), 0.02))
+    assert failures(pair_verdicts(key, drawn, exact_pairs(tiny, alpha=1.0), 0.02))
 
 
 class BatchOnly(MinibatchGibbs):
@@ -127,7 +131,8 @@ class BatchOnly(MinibatchGibbs):
 
 @pytest.mark.slow
 def test_minibatch_gibbs_with_the_counts_of_the_batch_alone_is_caught(tiny):
-    drawn = drawn_pairs(tiny, BatchOnly(batch_size=1), 20_000)
+    """At 2.7 times the limit."""
+    drawn = drawn_pairs(tiny, BatchOnly(batch_size=1), 20_000 // 3)
     assert failures(pair_verdicts("batch only", np.nan_to_num(drawn), exact_pairs(tiny)))
 
 
@@ -379,12 +384,13 @@ def test_the_snapshot_is_of_the_state(key):
 @pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_every_parameter_of_a_method_changes_its_draws(key):
+    """Within 20 steps; those of minibatch Gibbs' trials, when it has chosen a batch size."""
     model = Topics(**BARS)
     cls = METHODS[key]
 
     def after(**params):
         run = make_run(model, cls(**params))
-        while run.steps < 300 and not (
+        while run.steps < (300 if key == "minibatch_gibbs" else 20) and not (
             key == "minibatch_gibbs" and getattr(run.state.extra.get("adaptation"), "chosen", 0)
         ):
             run.method.advance(model, run.state, run.rng)

@@ -280,7 +280,7 @@ def test_the_ratio_in_the_spec_decides_and_not_the_clock(few, monkeypatch):
 # --- the chosen size against one document and all, at equal cost ------------------------------------------------------
 
 LIMIT = 4.0
-"""Standard errors: sizes that are equal pass it once in 3,500 (Student, 24 chains). With seeds 1 to 3 it is 6 to 12."""
+"""Standard errors: sizes that are equal pass it once in 3,500 (Student, 24 chains). Here it is 6.7 and 10.9."""
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +292,7 @@ def topical():
 
 def losses(model):
     """The sizes that the chosen one does not beat, and whether it is one of the two extremes."""
-    found = batches.compare(model, ratio=10.0, trial=1500, sweeps=100, chains=24, scored=False)
+    found = batches.compare(model, ratio=10.0, trial=1500, sweeps=50, chains=24, scored=False)
     chosen, n = found.adaptation.chosen, model.training.n_documents
     out = [] if 1 < chosen < n else [f"m = {chosen} is chosen"]
     for row in found.rows[1:]:
