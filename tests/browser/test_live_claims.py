@@ -127,7 +127,7 @@ class Recorded(Trace):
 
 
 class Whole(NamedTuple):
-    """What the page has recorded of a lane up to its last length: draws, and snapshots every so many steps."""
+    """The draws of a lane up to the last length, and snapshots every so many steps, as the page has recorded them."""
 
     draws: np.ndarray
     momenta: np.ndarray

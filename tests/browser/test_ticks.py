@@ -147,8 +147,8 @@ def faults(page, views):
 @pytest.mark.parametrize("axis", ["steps", "seconds"])
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_no_two_neighbours_read_alike(page, name, axis):
-    """From the first step on, on the axis of steps, and those with an axis of seconds on that. What has the ranges that
-    it had is not drawn again.
+    """From the first step on, on the axis of steps, and those with an axis of seconds on that. A view is drawn again
+    where its ranges have changed.
     """
     before = {}
     for views in figures(name, axis):
