@@ -106,10 +106,11 @@ function recorded(engine, constants, lane, { every, draws }, length) {
   const run = new Run(engine, constants, { ...lane, keep: draws ? Math.floor((length - burnIn) / thin) : 0 })
   const momenta = []
   run.advance(burnIn)
-  for (let counted = 1; burnIn + counted <= length; counted++) {
-    run.advance(1)
-    if (every && counted % every === 0) momenta.push(...engine.view(run.arrays.momentum))
+  for (let counted = every; every && burnIn + counted <= length; counted += every) {
+    run.advance(every)
+    momenta.push(...engine.view(run.arrays.momentum))
   }
+  if (draws) run.advance(length - run.steps)
   const width = run.arrays.momentum.shape[1]
   const snapshots = engine.array(momenta, [width ? momenta.length / n / width : 0, n, width])
   const found = { kept: packed(engine, run.arrays.kept), momenta: packed(engine, snapshots) }
@@ -118,7 +119,7 @@ function recorded(engine, constants, lane, { every, draws }, length) {
   return found
 }
 
-/** What claims say of the runs of a step after so many steps, and what the runs hold then; of some lanes, their draws. */
+/** What claims say of the runs of a step after so many steps, and what the runs hold then; of some lanes, all their draws. */
 async function* claimed({ module, signatures, constants, jobs }) {
   for (const { lanes, claims, poisson, lengths, followed } of jobs) {
     const engine = await engineOf(module, signatures)
@@ -135,10 +136,10 @@ async function* claimed({ module, signatures, constants, jobs }) {
         const numbers = [measured, error, allowed, chance].map((x) => (typeof x === "number" ? String(x) : null))
         return { ...live, numbers, expected, passed, reason, mark: markOf(claim, live, kept.same) }
       })
-      const others = lanes.map((lane, i) => followed[i] && recorded(engine, constants, lane, followed[i], n))
-      found.push({ runs: records.map(({ run }) => held(run)), recorded: others, results })
+      found.push({ runs: records.map(({ run }) => held(run)), results })
     }
-    yield found
+    const others = lanes.map((lane, i) => followed[i] && recorded(engine, constants, lane, followed[i], lengths.at(-1)))
+    yield { found, recorded: others }
   }
 }
 

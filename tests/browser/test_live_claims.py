@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import replace
+from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -35,18 +36,48 @@ from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serv
 ALLOWED = 1e-9
 EARLY = 30
 """Counted steps that are too few for anything."""
-MOST = 3_000_000
-"""Steps of all chains of a run, for which a claim is followed to its reduced length, or less far."""
+WHOLE = 700_000
+"""Steps of all chains of all lanes up to which a step is followed to its full length, as it is, if no draws go over."""
+CHAINS, MOST, BURN_IN = 8, 31_000, 300
+"""Of a step that is cut short: its chains, the fewest with a standard error, its steps at the reduced length, in which
+slow chains have a τ, and its burn-in.
+"""
+NUMBERLESS, SLOWEST = "no number", "recipe-q"
+"""Among the states: a claim without a number when it is judged, and the lesson with a chain that has no τ by then."""
 IN_PYTHON = ("predictive", "gap", "ksd", "swaps", "held_out")
 """Measures that need NumPy's generator, a spectrum, a sum over pairs of draws, counts of rungs, or held-out data."""
 
 
 def steps_of(lesson):
-    """The steps whose claims the page measures."""
-    return [step for step in lesson.steps if _is_live(step) and any(is_measured(step, one) for one in step.claims)]
+    """The steps whose claims the page measures, cut short."""
+    found = (step for step in lesson.steps if _is_live(step) and any(is_measured(step, one) for one in step.claims))
+    return [cut(step) for step in found]
 
 
 OUTLINES, _ = load_outlines([])
+
+
+def cut(step):
+    """The step with fewer chains and steps: where it is judged, and a third later for good."""
+    spec, quick = step.spec, step.quick_spec
+    size = len(spec.lanes) * spec.n_chains * (spec.burn_in + spec.n_steps)
+    measured = [(claim.make_measure(), claim.lane) for claim in step.claims if is_measured(step, claim)]
+    runs = spec.runs()
+    if size <= WHOLE and not any(follows(measure, runs[n - 1], runs[n - 1]) for measure, n in measured):
+        return step
+    first = min(quick.n_steps, MOST)
+    full = min(spec.n_steps, first + first // 3)
+    less = {"n_chains": min(spec.n_chains, CHAINS), "burn_in": min(spec.burn_in, BURN_IN)}
+    return replace(
+        step,
+        quick_spec=replace(quick, n_steps=first, lanes=shorter(quick.lanes, first), **less),
+        spec=replace(spec, n_steps=full, lanes=shorter(spec.lanes, full), **less),
+    )
+
+
+def shorter(lanes, most):
+    """Lanes of which those with a length of their own have at most so many steps."""
+    return tuple(replace(lane, n_steps=lane.n_steps and min(lane.n_steps, most)) for lane in lanes)
 
 
 def job_of(step, edit=None):
@@ -56,15 +87,12 @@ def job_of(step, edit=None):
     followed = followed_by(step, claims)
     if edit is not None:
         edit(claims)
-    burn_in, most = step.spec.burn_in, MOST // step.spec.n_chains
+    burn_in = step.spec.burn_in
     first, full = min(claim["first"] for claim in claims), max(claim["full"] for claim in claims)
     target = aimed(step.spec.make_target(), step=step)
-    if any(followed):
-        # All their draws go over.
-        full = first + first // 3
     if any(lane and lane["held"] for lane in followed):
         full = min(full, *(lane["held"] for lane in followed if lane and lane["held"]))
-    lengths = sorted({burn_in + min(n, most) for n in (EARLY, first, full)})
+    lengths = sorted({burn_in + n for n in (EARLY, first, full)})
     return {
         "lanes": [description.of_run(spec) | {"keep": 0, "target": target} for spec in step.spec.runs()],
         "claims": claims,
@@ -98,10 +126,32 @@ class Recorded(Trace):
     momenta = None
 
 
-class SameRun:
-    """A run of Python that holds what the page's run holds."""
+class Whole(NamedTuple):
+    """The draws of a lane up to the last length, and snapshots every so many steps, as the page has recorded them."""
 
-    def __init__(self, spec, found, recorded):
+    draws: np.ndarray
+    momenta: np.ndarray
+    every: int
+
+
+def whole(job, answer):
+    """Of each lane what is recorded; None where nothing is."""
+    return [
+        one and Whole(unpacked(one["kept"]), unpacked(one["momenta"]), lane["every"])
+        for one, lane in zip(answer["recorded"], job["followed"], strict=True)
+    ]
+
+
+def runs_of(step, found, recorded, length):
+    """The runs of a step after so many steps."""
+    lanes = zip(step.spec.runs(), found["runs"], recorded, strict=True)
+    return [SameRun(spec, *one, length - spec.burn_in) for spec, *one in lanes]
+
+
+class SameRun:
+    """A run of Python that holds what the page's run holds; of what is recorded, that of its counted steps."""
+
+    def __init__(self, spec, found, recorded, counted):
         held, target = Held.of(found), spec.make_target()
         arrays, fields = held.arrays, held.fields
         self.steps, self.counted_from = fields["steps"], fields["counted_from"]
@@ -110,7 +160,7 @@ class SameRun:
         self.divergence = stopped and Divergence(stopped["step"], stopped["message"], stopped["refused"])
         sums = Sums(*(np.ascontiguousarray(arrays[name]) for name in Sums._fields))
         counts = arrays["counts"]
-        draws = None if recorded is None else unpacked(recorded["kept"])
+        draws = None if recorded is None else np.ascontiguousarray(recorded.draws[:, : counted // spec.thin])
         self._trace = Recorded(
             spec,
             target,
@@ -127,7 +177,8 @@ class SameRun:
             self.divergence,
         )
         if recorded is not None:
-            object.__setattr__(self._trace, "momenta", unpacked(recorded["momenta"]))
+            snapshots = counted // recorded.every if recorded.every else 0
+            object.__setattr__(self._trace, "momenta", np.ascontiguousarray(recorded.momenta[:snapshots]))
 
     def trace(self):
         return self._trace
@@ -155,26 +206,42 @@ def by_the_labs_rule():
     return mock.patch.multiple(Claim, live=live), mock.patch.object(headless, "Evidence", measured)
 
 
-def differences(step, job, answers):
+def differences(step, job, answer):
     """The differences between the page and the lab on a step's claims."""
     live, evidence = by_the_labs_rule()
     with live, evidence:
-        return _differences(step, job, answers)
+        return _differences(step, job, answer)
 
 
-def _differences(step, job, answers):
+def measured_once():
+    """The lab's result of a claim, which its check mark takes from here, too."""
+    kept = {}
+
+    def result(step, claim, runs):
+        if claim.line not in kept:
+            kept[claim.line] = live_result(step, claim, runs)
+        return kept[claim.line]
+
+    return mock.patch("sgmcmc_lab.app.lesson.marks.live_result", result), result
+
+
+def _differences(step, job, answer):
     out, states = [], set()
-    for length, answer in zip(job["lengths"], answers, strict=True):
-        lanes = zip(step.spec.runs(), answer["runs"], answer["recorded"], strict=True)
-        runs = [SameRun(*lane) for lane in lanes]
-        listed = marks(step, step.spec, runs)
-        for given, found in zip(job["claims"], answer["results"], strict=True):
+    recorded = whole(job, answer)
+    for length, answer_then in zip(job["lengths"], answer["found"], strict=True):
+        runs = runs_of(step, answer_then, recorded, length)
+        by_the_mark, result_of = measured_once()
+        with by_the_mark:
+            listed = marks(step, step.spec, runs)
+        for given, found in zip(job["claims"], answer_then["results"], strict=True):
             claim = step.claims[given["place"]]
-            wanted, mark = live_result(step, claim, runs), listed[given["place"]]
+            wanted, mark = result_of(step, claim, runs), listed[given["place"]]
             result, name = wanted.result, f"{claim.measure.key}, line {claim.line}, after {length} steps"
             if (found["counted"], found["settled"]) != (wanted.counted, wanted.settled):
                 out.append(f"{name}: {found['counted']} {found['settled']}, not {wanted.counted} {wanted.settled}")
             numbers = (None,) * 4 if result is None else (result.measured, result.error, result.allowed, result.chance)
+            if length >= step.spec.burn_in + given["first"] and not math.isfinite(result.measured):
+                states.add(NUMBERLESS)
             for what, a, b in zip(("measured", "error", "allowed", "chance"), found["numbers"], numbers, strict=True):
                 if apart(a, b):
                     out.append(f"{name}: {what} {a}, not {b}")
@@ -201,11 +268,16 @@ def looked_at(page, steps, *, edit=None, edits=None):
 
 @pytest.mark.parametrize("key", OUTLINES)
 def test_claims_of_the_course_are_those_of_the_lab(browser_page, key):
-    """Each live claim early, at its reduced length, and later: numbers to 1e-9, state and words."""
+    """Each live claim early, at its reduced length, and later: numbers to 1e-9, state and words.
+
+    Both hosts look at the same draws, so that eight chains show what more of them would.
+    """
     steps = steps_of(find(key, []))
     if not steps:
         pytest.skip("no claim of it is measured on its runs")
-    assert looked_at(browser_page, steps)[0] == []
+    found, states = looked_at(browser_page, steps)
+    assert found == []
+    assert (NUMBERLESS in states) == (key == SLOWEST)
 
 
 def test_most_claims_on_densities_are_measured():
@@ -271,7 +343,7 @@ def test_every_state_is_met(browser_page):
 
 def circle_thermostats():
     """A step with all measures of draws and of snapshots, of two lanes."""
-    return find("circle", []).steps[2]
+    return cut(find("circle", []).steps[2])
 
 
 @pytest.mark.parametrize(
@@ -328,25 +400,25 @@ def test_the_distance_of_a_chain_stays_after_its_length(browser_page):
                     needed["gaps"]["most"] += held
         job["lengths"] = [step.spec.burn_in + n for n in (step.spec.n_steps, 2 * step.spec.n_steps)]
         with serve(module_of(step.spec.runs())) as site:
-            ((short, long),) = Host(browser_page, site).claimed(step.spec.runs()[0], [job])
+            (answer,) = Host(browser_page, site).claimed(step.spec.runs()[0], [job])
         numbers = [
             [
                 one["numbers"][0]
-                for one, claim in zip(answer["results"], job["claims"], strict=True)
+                for one, claim in zip(found["results"], job["claims"], strict=True)
                 if claim["measure"]["key"] == "chain_ks"
             ]
-            for answer in (short, long)
+            for found in answer["found"]
         ]
-        expected = expected_of(step, job, short)
+        expected = expected_of(step, job, answer)
         assert numbers[0] == numbers[1] and len(numbers[0]) == 2
         assert all(not apart(a, b) for a, b in zip(numbers[0], expected, strict=True)) == same
 
 
 def expected_of(step, job, answer):
-    """Python's distances of a chain, of the draws that the page's run made."""
+    """Python's distances of a chain, of the draws that the page's run made up to the first length."""
     live, evidence = by_the_labs_rule()
     with live, evidence:
-        runs = [SameRun(*lane) for lane in zip(step.spec.runs(), answer["runs"], answer["recorded"], strict=True)]
+        runs = runs_of(step, answer["found"][0], whole(job, answer), job["lengths"][0])
         return [
             live_result(step, step.claims[claim["place"]], runs).result.measured
             for claim in job["claims"]

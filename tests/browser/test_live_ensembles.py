@@ -28,8 +28,8 @@ CASES = {
     "lognormal": ("lognormal", ("geometric_ou", "full")),
     "quartic": ("quartic", ("sgld", "full"), ({"key": "sgld", "params": {"step_size": 2.0}}, "full"), ("svgd", "full")),
 }
-FEWER = ("const CHAINS = 20_000", "const CHAINS = 2_500")
-"""Of the page and of Python, for tests of all that goes by one batch after the other."""
+FEWER = ("const CHAINS = 20_000", "const CHAINS = 1_500")
+"""Of the page and of Python, three batches, for tests of all that goes by one batch after the other."""
 COMPLETE = """(chains) => [...document.querySelectorAll("#views > figure:not([hidden]) li")]
   .every((line) => !/ starting$| [0-9,]+ chains(,|$)/.test(line.textContent) || line.textContent.includes(` ${chains} chains`))
   && [...document.querySelectorAll("#views > figure:not([hidden]) ul")].every((list) => list.children.length)"""
@@ -69,8 +69,8 @@ def planted(text, *faults):
 @pytest.fixture
 def fewer(monkeypatch):
     """Python's ensembles are of so many chains as those of a page with :data:`FEWER`."""
-    monkeypatch.setattr(moments_view, "CHAINS", 2500)
-    monkeypatch.setattr(mgf_view, "CHAINS", 2500)
+    monkeypatch.setattr(moments_view, "CHAINS", 1500)
+    monkeypatch.setattr(mgf_view, "CHAINS", 1500)
 
 
 def shown(opened, text, keys):
@@ -79,7 +79,7 @@ def shown(opened, text, keys):
     return page
 
 
-def complete(page, chains="2,500"):
+def complete(page, chains="1,500"):
     """Wait until the ensembles have all chains, and let the page draw them afresh: ranges go by what was before."""
     page.wait_for_function(COMPLETE, arg=chains)
     other = "gradients" if page.locator("#axis").input_value() == "steps" else "steps"
@@ -220,7 +220,7 @@ def moved(page, experiment):
 def after_sliders(opened, *faults):
     experiment, text = made("simplex")
     page = shown(opened, planted(text, FEWER, *faults), ENSEMBLES)
-    page.wait_for_function(COMPLETE, arg="2,500")
+    page.wait_for_function(COMPLETE, arg="1,500")
     changes = moved(page, experiment)
     complete(page)
     return differences(page, Python(experiment, ENSEMBLES, changes))

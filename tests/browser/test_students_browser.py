@@ -41,12 +41,13 @@ class Student:
         self.until(lambda: all(part in text.inner_text() for part in parts), parts)
 
 
-@pytest.fixture
-def served(tmp_path):
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A server of several rooms: each test opens its own."""
     if not addresses():
         pytest.skip("this machine is in no network")
     port = browser.free_port()
-    with browser.serve(tmp_path, *allowed(port), port=port) as server:
+    with browser.serve(tmp_path_factory.mktemp("served"), *allowed(port), port=port) as server:
         yield server
 
 
