@@ -45,6 +45,7 @@ TOGETHER = {
     "tests/app/views/test_views_lanes.py": "lanes",
     "tests/samplers/kernels/test_sphere_order.py": "orders",
     "tests/lessons/test_course.py::test_claims_of_a_step[gap": "gap",
+    "tests/lessons/test_teaching.py::test_the_numbers_of_a_solution_hold[gap": "gap",
     "tests/test_project.py": "project",
 }
 """The tests of one process: a browser and a server take a core each, and live pages need no server; the lanes of
