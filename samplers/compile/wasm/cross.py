@@ -103,14 +103,13 @@ def main() -> None:
     llvm.initialize_all_asmprinters()
     cpu.CPUContext = Context
     from sgmcmc_lab.samplers.compile import jit
-    from sgmcmc_lab.samplers.targets import tempered
 
     wanted = [line.split() for line in sys.stdin.read().splitlines()]
-    for module in {module for module, _ in wanted}:
-        import_module(module)
     for module, name in wanted:
-        if module == tempered.__name__:
-            tempered.declare_again(name)
+        # Functions that a module declares for each class of targets are declared by their names.
+        again = getattr(import_module(module), "declare_again", None)
+        if again is not None:
+            again(name)
     functions = {jit.name_of(function): function for function in jit.declared()}
     for _, name in wanted:
         function = functions[name]
