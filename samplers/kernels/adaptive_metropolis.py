@@ -125,7 +125,8 @@ class AdaptiveMetropolis(Sampler):
         return 0.0
 
     bias_order = None
-    steps_to_test = 2000
+    # Each kernel leaves the target invariant, but the next one depends on where the chain is.
+    stationary_start = False
 
     parts = {
         "proposal": r"\mathcal N(0, \Sigma_t)",

@@ -81,7 +81,7 @@ class Sampler(param.Parameterized):
     """Whether its kernel marks divergent transitions: trajectories with an energy error that is too large."""
     stationary_start: ClassVar[bool] = True
     """Whether chains are stationary from their first step on where θ is an exact draw: not where a chain has rungs of
-    other distributions beside θ, which start at θ."""
+    other distributions beside θ, which start at θ, or adapts to its own draws."""
     weighs: ClassVar[bool] = False
     """Whether each draw of a chain has a weight of its own, from 0 to 1: the kernel leaves that of the last draw as the
     last of the chain's auxiliary variables, and the statistics are weighted."""

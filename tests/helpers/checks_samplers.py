@@ -125,7 +125,8 @@ BY_PAIRS = by_pairs(x for x in OFFERED if getattr(SAMPLERS[x[0]], "textbook_step
 
 # The moving samplers on spheres have their tests in test_sphere.py: their bias is that of geodesics. Where the law is
 # known less well than 25,000 draws would have it, nothing can be said of a sampler; its draws are compared one by one.
-# So are particles, which have no law by themselves, and chains with rungs, whose laws are in test_tempering.py.
+# So are particles, which have no law by themselves; the laws of chains with rungs are in test_tempering.py, and that of
+# adaptive Metropolis in test_gallery.py.
 TRIPLES = list(
     some_noisy(
         (s, t, g)
@@ -451,11 +452,6 @@ FALSE_ALARM = 1e-3
 """Of the whole test over all triples."""
 
 
-def steps_to_test(s, t):
-    """The sampler's own; more where its adaptation, which vanishes as 1/t, is to ten coordinates."""
-    return 10_000 if (s, t) == ("adaptive_metropolis", "eight_schools") else SAMPLERS[s].steps_to_test
-
-
 def soon_known(t):
     """The settings, beside the defaults, at which a target's law takes no long run to find."""
     return {} if TARGETS[t].exact_law else FEW_DATA[t]
@@ -603,4 +599,4 @@ def check_invariance(s, t, g):
     """Fails where any moment or any marginal CDF of 25,000 draws is off by more than its Monte Carlo error across 1000
     chains and its computed bias explain; false alarms in all triples together: 1e-3. A mean that is off by 0.033
     standard deviations is seen half of the time where draws are independent, by 0.16 where a chain's are the same."""
-    assert not failures(triple_verdicts(triple_spec(s, t, g), steps=steps_to_test(s, t)))
+    assert not failures(triple_verdicts(triple_spec(s, t, g), steps=SAMPLERS[s].steps_to_test))

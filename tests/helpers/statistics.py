@@ -187,7 +187,7 @@ def exact_start(run: engine.Run, seed: int = 12345) -> None:
     normals = rng.standard_normal(run.momentum.shape)
     run.momentum[:] = first_state(sampler, run.target, run.position, rng)[1]
     # Where the first values are no momentum but a count, or known from θ, they are already those of the exact draw.
-    known = sampler.momentum == NO_MOMENTUM and run.momentum.any()
+    known = sampler.momentum == NO_MOMENTUM and (run.momentum.any() or not sampler.stationary_start)
     if not known and (not run.momentum[:, :dim].any() or (sampler.moving and sampler.momentum == KEPT)):
         run.momentum[:, :dim] = normals[:, :dim]
     if getattr(sampler, "thermostat", False) is True:

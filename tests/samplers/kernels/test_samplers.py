@@ -31,7 +31,6 @@ from tests.helpers.checks_samplers import (
     missing,
     pairs_of,
     reference_draws,
-    steps_to_test,
     triple_spec,
     triple_verdicts,
 )
@@ -644,7 +643,7 @@ def test_every_triple_stays_in_its_law(t):
         except AssertionError as error:
             wrong[s, g] = str(error)
         for kernel in FAULTS.get(s, ()) if g == "full" else ():
-            if kernel not in FAULT_RUNS and not catches(triple_spec(s, t, g), kernel, steps_to_test(s, t)):
+            if kernel not in FAULT_RUNS and not catches(triple_spec(s, t, g), kernel, SAMPLERS[s].steps_to_test):
                 wrong[s, g] = f"{kernel.py_func.__name__} is not caught"
     assert not wrong
 
