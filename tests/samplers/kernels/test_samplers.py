@@ -45,6 +45,7 @@ from tests.helpers.statistics import (
     mean_and_error,
     mean_verdict,
     power_of,
+    put_sampler,
     start_with,
     z_verdict,
 )
@@ -320,7 +321,7 @@ def minibatch_counts(rng, state, model, noise, params, out, n, info):
     """Not a sampler: writes the estimated counts themselves."""
     for t in range(n):
         for c in range(out.shape[1]):
-            estimate_counts(rng, state.data, noise.batch_size, noise.replacement, out[t, c])
+            estimate_counts(rng, state.data, state.data.size, noise.batch_size, noise.replacement, out[t, c])
 
 
 FAULTS = {
@@ -979,8 +980,8 @@ def test_minibatch_counts(replacement, batch_size):
         n_steps=100,
         seed=4,
     )
-    run = start_with(spec, faulty(spec.make_sampler(), minibatch_counts))
-    run.kept = np.empty((1000, 100, 4))
+    run = engine.Run(spec, keep_draws=True)
+    put_sampler(run, faulty(spec.make_sampler(), minibatch_counts))
     run.advance(100)
     counts = run.kept
 
