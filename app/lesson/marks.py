@@ -113,8 +113,10 @@ def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
 
 def _length(claim: Claim, found: LiveResult) -> str:
     """Of how many steps the number is once it stands; before that what is expected then, where that is another."""
-    if found.counted >= found.full:
-        return f", over {'all ' if found.counted == found.full else ''}{found.counted:,} steps"
+    if found.counted == found.full:
+        return f", over all {found.full:,} steps"
+    if found.counted > found.full:
+        return f", over {found.counted:,} steps ({found.full:,} asked)"
     early, late = in_words(claim.quick_goal, claim.quick_goal.equals), in_words(claim.goal, claim.goal.equals)
     return f"; {late} after all {found.full:,} steps" if early != late else ""
 

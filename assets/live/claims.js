@@ -148,7 +148,8 @@ export const detailOf = ({ measured: value, error, expected, allowed }) => {
 /** The number of steps behind a final number; before that, the later expectation, if it is different.
  * @param {Claim} claim @param {LiveResult} found */
 const length = ({ quick, goal, full }, { counted }) => {
-  if (counted >= full) return `, over ${counted === full ? "all " : ""}${grouped(counted)} steps`
+  if (counted === full) return `, over all ${grouped(full)} steps`
+  if (counted > full) return `, over ${grouped(counted)} steps (${grouped(full)} asked)`
   const [early, late] = [quick, goal].map((one) => inWords(one, one.equals))
   return early === late ? "" : `; ${late} after all ${grouped(full)} steps`
 }
