@@ -83,7 +83,7 @@ class Adaptation(View):
 
     key = "adaptation"
     title = "Adaptation"
-    hint = "thick: ε; thin: acceptance or energy error; dotted: its goal"
+    hint = "thick: ε; thin: acceptance or energy error; dotted: goal"
     help = (
         "In the first steps of a run the sampler adapts its step size ε (thick) so that the mean of the acceptance (thin), or of the energy error, reaches its goal (dotted). "
         "All are means over the chains; for ChEES-HMC the acceptance is the harmonic mean. The dashed line is the length of a trajectory, T or L, where a sampler learns one. "

@@ -87,7 +87,7 @@ class TraceView(View):
         self._shown: list[deque[float]] = [deque(maxlen=WINDOW) for _ in scene.lanes]
         self._ends: list[Array] = [np.zeros((0, 2)) for _ in scene.lanes]
         if scene.diverges:
-            self.hint += "; red: the last divergent transitions"
+            self.hint += "; red: divergent transitions"
         for i, _ in enumerate(scene.lanes if scene.diverges else ()):
             rug = self.feed(f"rug {i}", "x", "y")
             p.scatter("x", "y", source=rug, marker="dash", angle=np.pi / 2, size=20, line_color=colours.bad)

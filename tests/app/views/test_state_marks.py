@@ -144,7 +144,7 @@ def test_an_energy_error_is_shown_while_steps_measure_it():
     """The axis names what ε follows. Fails where the error of the last adapting step stays after the adaptation."""
     made = records("correlated_gaussian", [("mclmc", {"adapt_steps": ADAPTING}), ("hmc", {"adapt_steps": ADAPTING})])
     view, errors = VIEWS["adaptation"](scene_of(made)), []
-    assert view.figure.yaxis.axis_label.split() == ["ε,", "energy", "error²/d,", "acceptance"]
+    assert view.figure.yaxis.axis_label.split() == ["ε,", "energy", "error²/d,", "acceptance,", "L"]
     for steps in (ADAPTING - 1, 2):
         for record in made:
             record.run.advance(steps)
