@@ -28,7 +28,9 @@ def test_only_targets_with_energies_of_their_data_are_offered():
 def test_a_subsample_larger_than_the_data_is_refused():
     few = {"items": 200}
     RunSpec.of("logistic_regression", "hmc_ecs", target_params=few, sampler_params={"batch_size": 200})
-    with pytest.raises(SpecError, match=r"batch_size = 201: allowed is at most N = 200, the number of data"):
+    with pytest.raises(
+        SpecError, match=r"batch_size = 201: allowed is at most max\(N, 100\) = 200, N the number of data"
+    ):
         RunSpec.of("logistic_regression", "hmc_ecs", target_params=few, sampler_params={"batch_size": 201})
 
 
