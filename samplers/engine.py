@@ -262,7 +262,8 @@ class Run:
         self._take_formulas()
         self._counted_and_marked = np.zeros(jit.N_COUNTS + jit.N_MARKS * (1 + dim))
         n_kept = spec.n_steps // spec.thin if self.keep_draws else 0
-        self._kept = np.empty((n, n_kept, dim + self.sampler.weighs))
+        self.kept_rows = np.empty((n, n_kept, dim + self.sampler.weighs))
+        """The draws of the full trace, each with its weight behind it where draws have weights of their own."""
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._pending = list(spec.changes)
@@ -334,7 +335,7 @@ class Run:
     @property
     def kept(self) -> Array:
         """The full trace, (chains, draws, dim), as far as ``kept_clock`` says."""
-        return self._kept[..., : self.target.dim]
+        return self.kept_rows[..., : self.target.dim]
 
     @property
     def burn_in(self) -> int:
@@ -452,7 +453,7 @@ class Run:
             *(self.whitening or (np.zeros(dim), np.zeros((0, dim)))), self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
             self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self._counted_and_marked, self.statistics.sums, self.steps >= self.burn_in,
-            self._kept, self.kept_clock, self.schedule.packed(), self.steps, n,
+            self.kept_rows, self.kept_clock, self.schedule.packed(), self.steps, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
         self.steps += done
@@ -577,7 +578,7 @@ class Run:
             divergent=int(self.counts[jit.DIVERGED]),
             diverging=diverging,
             diverging_unknown=unknown,
-            own_weights=self._kept[:, :made, self.target.dim].copy()
+            own_weights=self.kept_rows[:, :made, self.target.dim].copy()
             if self.keep_draws and self.sampler.weighs
             else None,
         )

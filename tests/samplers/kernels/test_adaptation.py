@@ -226,8 +226,8 @@ def test_fault_adaptation_without_an_end(tmp_path):
 
 
 def test_samplers_that_adapt_declare_what_their_step_size_follows():
-    """Fails where the view of a sampler's adaptation would not know what to show. Samplers whose draws have weights learn
-    these, and no step size.
+    """Fails where the view of a sampler's adaptation would not know what to show. Samplers with weighted draws learn
+    weights, and no step size.
     """
     assert {key for key, cls in SAMPLERS.items() if "adapt_steps" in cls.param and not cls.weighs} == {
         key for key, cls in SAMPLERS.items() if cls.adaptation is not None

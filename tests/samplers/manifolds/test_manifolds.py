@@ -109,7 +109,7 @@ def run_on(manifold, sampler, force=3.0, n_chains=N, seed=1):
     run.last_gradient = np.zeros_like(run.position)
     run.limits = np.full(manifold.ambient, 1e9)
     run.statistics = type(run.statistics).empty(target.columns, n_chains, target.dim, target.planar)
-    run.kept = np.empty((n_chains, 0, manifold.ambient))
+    run.kept_rows = np.empty((n_chains, 0, manifold.ambient))
     # The statistics of a made-up target mean nothing: count nothing.
     run.spec = RunSpec.of("fisher", sampler.key, n_chains=n_chains, seed=seed, burn_in=10**9)
     return run
