@@ -6,15 +6,17 @@ from typing import Any
 import numpy as np
 
 from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
-from sgmcmc_lab.app.views.energies import Counted, energies_of, energy_label, sampled_energies
+from sgmcmc_lab.app.views.energies import Counted, add_steps, energies_of, energy_label, sampled_energies
 from sgmcmc_lab.app.views.marks import lane_labels, no_draws, share
-from sgmcmc_lab.app.views.theme import DASHES, FINE, plot
+from sgmcmc_lab.app.views.theme import FINE, plot
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.kernels.contour_sgld import ContourSGLD
 
 LEAST = 1e-4
-"""The least density on the axis, as a share of the largest of the exact energies."""
+"""The least density on the axis, as a share of the largest there."""
+FLOOR = 1e-10
+"""The density of bins without draws, below any axis."""
 
 
 def bins_of(run: Run) -> Array:
@@ -39,7 +41,7 @@ class Contour(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        return any(make_sampler(lane.sampler).key == ContourSGLD.key for lane in experiment.lanes)
+        return any(isinstance(make_sampler(lane.sampler), ContourSGLD) for lane in experiment.lanes)
 
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
@@ -48,24 +50,14 @@ class Contour(View):
         self._exact = sampled_energies(target) - self._first
         p = plot(colours, f"{energy_label(target)}, above the start", "density", (0, 1), (LEAST, 1), y_axis_type="log")
         exact = self.feed("exact", "x", "y")
-        exact.data = {"x": np.array([0.0, 1.0]), "y": np.full(2, LEAST)}
+        nothing = np.array([0.0, 1.0]), np.full(2, FLOOR)
+        exact.data = dict(zip("xy", nothing, strict=True))
         p.varea_step(
-            x="x", y1=LEAST / 1e6, y2="y", source=exact, step_mode="center", fill_color=colours.faint, fill_alpha=0.3
+            x="x", y1=FLOOR, y2="y", source=exact, step_mode="center", fill_color=colours.faint, fill_alpha=0.3
         )
         for i, _ in enumerate(scene.lanes):
             for name, width in ((f"lane {i}", 2.5), (f"learnt {i}", FINE)):
-                source = self.feed(name, "x", "y")
-                # Bokeh's step glyph loops for ever over an empty source.
-                source.data = {"x": np.array([0.0, 1.0]), "y": np.full(2, LEAST / 1e6)}
-                p.step(
-                    "x",
-                    "y",
-                    source=source,
-                    mode="center",
-                    line_color=colours.lanes[i],
-                    line_width=width,
-                    line_dash=DASHES[i],
-                )
+                add_steps(self, p, name, i, nothing, width)
         self.moving_range("x range", p.x_range)
         self.moving_range("y range", p.y_range)
         self._counted = [Counted() for _ in scene.lanes]
@@ -85,17 +77,17 @@ class Contour(View):
             centres, width = (edges[1:] + edges[:-1]) / 2, run.sampler.width
             if not ends:
                 shares = np.histogram(self._exact, edges)[0] / len(self._exact)
-                out["exact"] = centres, np.maximum(shares / width, LEAST / 1e6)
+                out["exact"] = centres, np.maximum(shares / width, FLOOR)
                 tops.append(shares.max() / width)
             counted.add(energies_of(lane, target) - self._first, edges, run.counted_from)
             visited = counted.counts / max(counted.n, 1) / width
             learnt = ContourSGLD.learnt(run.momentum).mean(axis=0) / width
-            out[f"lane {i}"] = centres, np.maximum(visited, LEAST / 1e6)
-            out[f"learnt {i}"] = centres, np.maximum(learnt, LEAST / 1e6)
+            out[f"lane {i}"] = centres, np.maximum(visited, FLOOR)
+            out[f"learnt {i}"] = centres, np.maximum(learnt, FLOOR)
             ends += [edges[0], edges[-1]]
             tops += [visited.max(), learnt.max()]
         if ends:
-            top = max(*tops, LEAST)
+            top = max(tops)
             out["x range"] = (np.array([min(ends), max(ends)]),)
             out["y range"] = (np.array([LEAST * top, 3 * top]),)
         return out

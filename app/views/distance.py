@@ -104,10 +104,14 @@ class Distance(View, Generic[Point]):
         out = {}
         for i, (label, name, lane) in enumerate(zip(self._labels, self.scene.lanes, lanes, strict=True)):
             curve = self.curve(i, lane)
-            said = self._said(curve[-1]) if curve else no_draws(lane.run)
+            said = self._said(curve[-1]) if curve else self.why_empty(lane.run)
             said = said and f"  {said}"
             out[label.id] = brief(name, LONG - len(said)) + said
         return out
+
+    def why_empty(self, run: Any) -> str:
+        """Why a lane has no curve; empty where one follows."""
+        return no_draws(run)
 
     def _said(self, point: Point) -> str:
         return f"{self.label[:2]} {self.distance(point):.2g}" if self._short else self.caption_of(point)

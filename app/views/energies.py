@@ -40,6 +40,15 @@ _SAMPLED: ByTarget[None, Array] = ByTarget()
 _EXACT: ByTarget[None, Exact] = ByTarget()
 
 
+def add_steps(view: View, figure: Any, name: str, lane: int, data: tuple[Array, Array], width: float = 2) -> None:
+    """A histogram's outline in a lane's colour, with its feed, of x at the bars' centres and y."""
+    source = view.feed(name, "x", "y")
+    # Bokeh's step glyph loops for ever over an empty source.
+    source.data = dict(zip("xy", data, strict=True))
+    look = {"line_color": view.scene.colours.lanes[lane], "line_width": width, "line_dash": DASHES[lane]}
+    figure.step(x="x", y="y", source=source, mode="center", **look)
+
+
 def energy_label(target: Target) -> str:
     """The name of the energies that :func:`sampled_energies` returns."""
     return "U(θ)/T" if isinstance(target, AtTemperature) else "U(θ)"
@@ -119,18 +128,7 @@ class Energies(View):
             x=self._centres, y1=0, y2=exact.density, step_mode="center", fill_color=colours.faint, fill_alpha=0.3
         )
         for i, _ in enumerate(scene.lanes):
-            source = self.feed(f"lane {i}", "x", "y")
-            # Bokeh's step glyph loops for ever over an empty source.
-            source.data = {"x": self._centres, "y": np.zeros(BARS)}
-            p.step(
-                x="x",
-                y="y",
-                source=source,
-                mode="center",
-                line_color=colours.lanes[i],
-                line_width=2,
-                line_dash=DASHES[i],
-            )
+            add_steps(self, p, f"lane {i}", i, (self._centres, np.zeros(BARS)))
         self.moving_range("y", p.y_range)
         self._counted = [Counted() for _ in scene.lanes]
         self._labels = lane_labels(self, p)

@@ -113,12 +113,9 @@ class KSD(Distance[SteinPoint]):
             del self._taken[i]
         return worked
 
-    def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        out = super().captions(lanes)
-        for label, name, lane in zip(self._labels, self.scene.lanes, lanes, strict=True):
-            if lane.run.statistics.own_weights:
-                out[label.id] = f"{name}  {lane.run.statistics.why_weighted}: no KSD"
-        return out
+    def why_empty(self, run: Any) -> str:
+        own = run.statistics.own_weights
+        return f"{run.statistics.why_weighted}: no KSD" if own else super().why_empty(run)
 
     def compute(self, lanes: Sequence[LaneFrame]) -> Data:
         for i, lane in enumerate(lanes):

@@ -213,14 +213,11 @@ def numbers_of(part: Part, dim: int, coordinate: int, velocity: bool) -> str:
     said = []
     if not part.aside:
         move = part.end - part.start
-        blocks = {"θ": move[:dim], "r" if velocity else "memory": move[dim : 2 * dim], "ξ": move[2 * dim :]}
-        if velocity and 0 < len(part.end) - dim <= dim:
-            blocks = {"θ": move[:dim], "r": move[dim:]}
-        said = [
-            f"{symbol} {_signed(block, coordinate)}"
-            for symbol, block in blocks.items()
-            if symbol != "memory" and block.any()
-        ]
+        # Without a velocity the auxiliary variables are neither momenta nor thermostats.
+        blocks = {"θ": move[:dim]}
+        if velocity:
+            blocks |= {"r": move[dim : 2 * dim], "ξ": move[2 * dim :]}
+        said = [f"{symbol} {_signed(block, coordinate)}" for symbol, block in blocks.items() if block.any()]
         said = said if _moves(part.path) else ["0, no arrow"]
         if part.name in AFRESH:
             said = [f"r {_plain(part.end[dim : 2 * dim], coordinate)}"]
@@ -238,8 +235,6 @@ def numbers_of(part: Part, dim: int, coordinate: int, velocity: bool) -> str:
             "step_size": "ε",
             **OF_ENERGIES,
         }
-        if not OF_ENERGIES.keys().isdisjoint(numbers):
-            said = []
         said += [f"{words[name]} {_plain(value, coordinate)}" for name, value in numbers.items() if name in words]
     return ", ".join(said)
 

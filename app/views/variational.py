@@ -23,8 +23,6 @@ Q = 4
 """Its colour is that of a fifth lane, which no density has."""
 GROWTH = 1.1
 """q is read again after a tenth more steps."""
-
-
 LEAST = 1e-9
 """Smaller distances are rounding errors."""
 

@@ -3,26 +3,25 @@
 /** `{x:,}`. @param {number} x */
 export const grouped = (x) => x.toLocaleString("en-US", { maximumFractionDigits: 20 })
 
-/** Whether `digits`, the exact decimal digits of a number from some place on, are half a unit of the digit before, which is
- * even: Python then rounds down, and JavaScript up. @param {string} before @param {string} digits */
-const downward = (before, digits) => /^50*$/.test(digits) && "02468".includes(before.slice(-1))
+/** `exact`, all decimal digits of a number, cut off after so many where Python rounds down and JavaScript up: where the rest is
+ * half a unit of an even digit. Otherwise null. @param {string} exact @param {number} digits */
+const cutAtTie = (exact, digits) => {
+  const end = exact.indexOf(".") + 1 + digits
+  const cut = exact.slice(0, digits ? end : end - 1)
+  return /^50*$/.test(exact.slice(end)) && "02468".includes(cut.slice(-1)) ? cut : null
+}
 
 /** `{x:.{digits}f}`, with `,` where grouped. @param {number} x @param {number} digits @param {boolean} [groups] */
 export const fixed = (x, digits, groups = false) => {
-  const exact = x.toFixed(100)
-  const end = exact.indexOf(".") + 1 + digits
-  const down = downward(exact.slice(0, end).replace(/\.$/, ""), exact.slice(end))
-  const text = down ? exact.slice(0, digits ? end : end - 1) : x.toFixed(digits)
-  const [whole, ...part] = text.split(".")
+  const [whole, ...part] = (cutAtTie(x.toFixed(100), digits) ?? x.toFixed(digits)).split(".")
   return [groups ? whole.replace(/\B(?=(\d{3})+$)/g, ",") : whole, ...part].join(".")
 }
 
 /** `x.toExponential(digits)`, rounded as Python does. @param {number} x @param {number} digits */
 const exponential = (x, digits) => {
   const [mantissa, power] = x.toExponential(100).split("e")
-  const end = mantissa.indexOf(".") + 1 + digits
-  const down = downward(mantissa.slice(0, end).replace(/\.$/, ""), mantissa.slice(end))
-  return down ? [mantissa.slice(0, digits ? end : end - 1), power] : x.toExponential(digits).split("e")
+  const cut = cutAtTie(mantissa, digits)
+  return cut === null ? x.toExponential(digits).split("e") : [cut, power]
 }
 
 /** `{x:.{digits}g}`. @param {number} x @param {number} [digits] */

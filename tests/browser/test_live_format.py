@@ -47,5 +47,5 @@ def test_numbers_are_written_as_python_writes_them(page):
     """Fault: ties rounded up, as JavaScript does by itself."""
     script = (LIVE / "format.js").read_text(encoding="utf-8").replace("export ", "")
     assert differences(page, script) == []
-    upward = script.replace('/^50*$/.test(digits) && "02468".includes(before.slice(-1))', "false")
+    upward = script.replace('/^50*$/.test(exact.slice(end)) && "02468".includes(cut.slice(-1))', "false")
     assert upward != script and len(differences(page, upward)) >= 4
