@@ -91,9 +91,9 @@ let post = () => {}
 const DRAWN = ["open", "look", "pace", "step", "change"]
 /** Of these, messages after which the figures begin again. */
 const BEGINNINGS = ["open", "look"]
-/** The number of these messages sent to the host, the last beginning (infinite before a new one), and the last ones that
- * the latest frame and the latest captions follow. */
-const messages = { sent: 0, begun: 0, drawn: 0, written: 0 }
+/** The number of these messages sent to the host, the last beginning of the figures and that of the run (infinite before a
+ * new one), and the last ones that the latest frame and the latest captions follow. */
+const messages = { sent: 0, begun: 0, opened: 0, drawn: 0, written: 0 }
 /** Changes of the page that are not complete. */
 let changing = 0
 /** Record in the document whether figures and captions match its controls. */
@@ -106,6 +106,7 @@ const mark = () => {
 const tell = (message) => {
   if (DRAWN.includes(message.type)) messages.sent += 1
   if (BEGINNINGS.includes(message.type)) messages.begun = messages.sent
+  if (message.type === "open") messages.opened = messages.sent
   mark()
   post({ ...message, sequence: messages.sent })
 }
@@ -618,7 +619,7 @@ let drawing = false
 /** @type {any[]} */
 const waiting = []
 
-/** Whether a message is about a run or figures that are gone. @param {{sequence: number}} message */
+/** Whether a message is for a run or figures that are gone. @param {{sequence: number}} message */
 const isLate = ({ sequence }) => sequence < messages.begun
 
 /** @param {any} message */
@@ -669,14 +670,14 @@ const write = ({ items, marks, step, sequence }) => {
   mark()
 }
 
-/** Messages about the present run, in addition to frames. */
-const OF_RUN = ["text", "diverged", "changed"]
+/** Events of a run: the host posts each once, so that new figures of the same run must not lose it. */
+const OF_RUN = ["diverged", "changed"]
 
 /** @param {any} message */
 const hear = (message) => {
   if (message.type === "frame") draw(message)
-  else if (OF_RUN.includes(message.type) && isLate(message)) return
-  else if (message.type === "text") write(message)
+  else if (OF_RUN.includes(message.type) && message.sequence < messages.opened) return
+  else if (message.type === "text") isLate(message) || write(message)
   else if (message.type === "marks") lesson.write(message.marks, message.step)
   else if (message.type === "swept") lesson.swept(message)
   else if (message.type === "diverged") say(message.message)
@@ -815,7 +816,7 @@ const choices = (lane, i) => {
 
 /** Restart the run with new lanes. @param {string} focus the control that keeps the focus */
 const rearrange = (focus) => change(async () => {
-  messages.begun = Infinity
+  messages.begun = messages.opened = Infinity
   unchanged.clear()
   const fitting = views()
   chosen.views = chosen.views.filter((key) => fitting.includes(key))
@@ -1019,7 +1020,7 @@ const placeLab = () => {
 
 /** Show a step, with the link's settings or from its beginning. @param {number} to @param {boolean} [linked] */
 const show = (to, linked = false) => change(async () => {
-  messages.begun = Infinity
+  messages.begun = messages.opened = Infinity
   number = to
   unchanged.clear()
   page = { ...file.steps[to], target: file.targets[file.steps[to].target] }

@@ -140,7 +140,8 @@ def proxy(port, changed):
     async def answer(reader, writer):
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, asyncio.CancelledError):
+            # A browser opens connections in advance, and may never use one.
             writer.close()
             return
         # One request a connection, so that each has its own head.

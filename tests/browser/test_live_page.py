@@ -178,10 +178,10 @@ def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
 
 HOLD = """<script>
 window.Worker = class extends Worker {
-  set onmessage(hear) { super.onmessage = (event) => { if (window.held) window.held.push(() => hear(event)); else hear(event) } }
+  set onmessage(hear) { super.onmessage = (event) => { if (window.held && (window.only ?? event.data.type) === event.data.type) window.held.push(() => hear(event)); else hear(event) } }
 }
 </script>"""
-"""Messages of the worker wait while there is a list for them."""
+"""Messages of the worker, or those of one type, wait while there is a list for them."""
 RELEASE = "() => { const late = window.held; window.held = null; for (const hear of late) hear() }"
 LATE = {
     "": ("", ""),
@@ -211,6 +211,26 @@ def test_a_late_frame_is_not_drawn(opened, fault):
         for key, name in (("ks", "lane 0"), ("trace", "lane 0 chain 0"))
     ]
     assert (left == [0, 0]) == (not fault)
+
+
+@pytest.mark.parametrize("fault", ["", "new figures lose events of their run"])
+def test_a_change_is_shown_when_the_figures_begin_again_before_it_comes(fault, opened):
+    """The host posts a recorded change once. The planted fault treats it as a frame."""
+    right, wrong = ("message.sequence < messages.opened", "isLate(message)") if fault else ("", "")
+    lane = {"sampler": {"key": "sghmc"}, "gradient": {"key": "full"}}
+    change = {"step": 40, "sampler": {"key": "sghmc", "params": {"step_size": 0.05}}}
+    text = live_page(Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}], "seed": 3}))
+    assert not fault or text.count(right) == 1
+    page = opened(re.sub("<meta http-equiv=[^>]*>", HOLD, text).replace(right, wrong), still=True)
+    page.wait_for_function(SETTLED)
+    page.evaluate("[window.held, window.only] = [[], 'changed']")
+    page.locator("#play").click()
+    page.wait_for_function("window.held.length")
+    page.locator("#axis").select_option(index=1)
+    page.evaluate(RELEASE)
+    paused(page)
+    shown = page.locator("#sampler-0-step_size + output, output[for=sampler-0-step_size]")
+    assert (shown.inner_text() == "0.05") == (not fault)
 
 
 def test_changes_on_the_way_are_in_the_file(opened):
