@@ -6,8 +6,8 @@ Of the draws themselves only a tail and a thinned history are kept.
 
 With a step-size schedule a draw counts with the weight ε_t, in whole units of a :data:`UNIT`-th of the first step; the
 rest is carried to the next draw, so that the total has no rounding error. A sampler can give each draw of each chain a
-weight of its own, up to 1, which is counted in the same units. Histograms and power sums are then weighted;
-autocovariances, the history and the tail are not.
+weight of its own, up to 1, which is counted in the same units. Histograms and power sums are then weighted, and the
+history has each draw's weight behind it; autocovariances and the tail are not weighted.
 """
 
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ class Sums(NamedTuple):
     level_sums: Any
     """(columns, watched, N_LEVELS): Σ z of the steps that a level looks at."""
     history: Any
-    """(watched, HISTORY, columns)."""
+    """(watched, HISTORY, columns + 1): values of the columns, and the weight of the draw."""
     tail: Any
     """(TAIL, watched, dim): a ring of θ."""
     weights: Any
@@ -323,6 +323,8 @@ def accumulate(sums, draws, values, n, scratch, shares, own):
         for c in range(watched):
             for k in range(n_columns):
                 sums.history[c, kept, k] = values[k, c, t]
+            weight = own[t, c] if own.shape[0] > 0 else shares[t] if shares.shape[0] > 0 else 1.0
+            sums.history[c, kept, n_columns] = weight
         sums.clock[KEPT] += 1
         t += stride
     sums.clock[STRIDE] = stride
@@ -343,41 +345,35 @@ PART = 64
 
 
 @jit.reading(jit.float64(jit.cube, jit.int64, jit.int64, jit.int64))
-def raw_moment(powers, steps, k, power):
-    """E zᵖ of column ``k`` over all draws, where each chain has the weight of ``steps`` steps; 0 before the first."""
-    n_chains, total = powers.shape[1], 0.0
+def raw_moment(powers, total, k, power):
+    """E zᵖ of column ``k`` over all draws, which have the weight ``total``; 0 before the first."""
+    n_chains, found = powers.shape[1], 0.0
     for first in range(0, n_chains, PART):
         part = 0.0
         for c in range(first, min(first + PART, n_chains)):
             part += powers[k, c, power - 1]
-        total += part
-    return total / max(steps * n_chains, 1)
+        found += part
+    return found / max(total, 1)
 
 
-@jit.reading(types.void(jit.cube, jit.matrix, jit.int64, jit.int64, jit.vector))
-def chain_means(powers, scales, steps, k, out):
-    """The mean of column ``k`` in each chain, out (chains,)."""
+@jit.reading(types.void(jit.cube, jit.matrix, jit.vector, jit.int64, jit.vector))
+def chain_means(powers, scales, chain_weights, k, out):
+    """The mean of column ``k`` in each chain, out (chains,); chain_weights (chains,) are the weights of its draws."""
     scale = 1.0 / scales[k, 4]
     for c in range(powers.shape[1]):
-        out[c] = scales[k, 3] + scale * powers[k, c, 0] / max(steps, 1)
+        out[c] = scales[k, 3] + scale * powers[k, c, 0] / max(chain_weights[c], 1.0)
 
 
 @jit.reading(jit.float64(jit.cube, jit.matrix, jit.int64, jit.int64))
-def mean(powers, scales, steps, k):
-    """The mean of column ``k`` over all draws."""
-    n_chains, scale, total = powers.shape[1], 1.0 / scales[k, 4], 0.0
-    for first in range(0, n_chains, PART):
-        part = 0.0
-        for c in range(first, min(first + PART, n_chains)):
-            part += scales[k, 3] + scale * powers[k, c, 0] / max(steps, 1)
-        total += part
-    return total / n_chains
+def mean(powers, scales, total, k):
+    """The mean of column ``k`` over all draws, which have the weight ``total``."""
+    return scales[k, 3] + raw_moment(powers, total, k, 1) / scales[k, 4]
 
 
 @jit.reading(jit.float64(jit.cube, jit.matrix, jit.int64, jit.int64))
-def variance(powers, scales, steps, k):
+def variance(powers, scales, total, k):
     """The variance of column ``k`` over all draws, about their own mean."""
-    first, second = raw_moment(powers, steps, k, 1), raw_moment(powers, steps, k, 2)
+    first, second = raw_moment(powers, total, k, 1), raw_moment(powers, total, k, 2)
     return (second - first**2) / scales[k, 4] ** 2
 
 
@@ -448,7 +444,7 @@ class Statistics:
             lag_recent=np.zeros((n_columns, watched, N_LEVELS * N_LAGS)),
             lag_first=np.zeros((n_columns, watched, N_LEVELS * N_LAGS)),
             level_sums=np.zeros((n_columns, watched, N_LEVELS)),
-            history=np.zeros((watched, HISTORY, n_columns)),
+            history=np.zeros((watched, HISTORY, n_columns + 1)),
             tail=np.zeros((TAIL, watched, dim)),
             weights=np.zeros(CHAINS + 2 * n_chains if own_weights else CHAINS),
         )
@@ -538,38 +534,44 @@ class Statistics:
 
     def chain_means(self, k: int) -> Array:
         """The mean of column ``k`` in each chain, (chains,)."""
-        if self.own_weights:
-            middle, per_scale = self.sums.scales[k, 3:]
-            return np.asarray(middle + self.sums.powers[k, :, 0] / np.maximum(self.chain_weights, 1.0) / per_scale)
         jit.prepare([chain_means])
         out = np.empty(self.n_chains)
-        chain_means(self.sums.powers, self.sums.scales, int(self.weight), k, out)
+        chain_means(self.sums.powers, self.sums.scales, self.chain_weights, k, out)
         return out
 
     def raw_moment(self, k: int, power: int) -> float:
         """E zᵖ of z = (value − centre)/scale, of its scales, over all draws."""
-        if self.own_weights:
-            return float(self.sums.powers[k, :, power - 1].sum() / max(self.total, 1))
         jit.prepare([raw_moment])
-        return raw_moment(self.sums.powers, int(self.weight), k, power)
+        return raw_moment(self.sums.powers, self.total, k, power)
 
     def mean(self, k: int) -> float:
         """The mean of column ``k`` over all draws."""
-        if self.own_weights:
-            return float(self.sums.scales[k, 3] + self.raw_moment(k, 1) / self.sums.scales[k, 4])
         jit.prepare([mean])
-        return mean(self.sums.powers, self.sums.scales, int(self.weight), k)
+        return mean(self.sums.powers, self.sums.scales, self.total, k)
 
     def variance(self, k: int) -> float:
         """The variance of column ``k`` over all draws, about their own mean."""
-        if self.own_weights:
-            return float((self.raw_moment(k, 2) - self.raw_moment(k, 1) ** 2) / self.sums.scales[k, 4] ** 2)
         jit.prepare([variance])
-        return variance(self.sums.powers, self.sums.scales, int(self.weight), k)
+        return variance(self.sums.powers, self.sums.scales, self.total, k)
 
     def history(self) -> Array:
         """The thinned draws (watched, kept, columns), oldest first."""
-        return self.sums.history[:, : self.sums.clock[KEPT]]
+        return self.sums.history[:, : self.sums.clock[KEPT], :-1]
+
+    def history_weights(self) -> Array:
+        """The weights of the thinned draws, (watched, kept): 1 where draws have none."""
+        return self.sums.history[:, : self.sums.clock[KEPT], -1]
+
+    def equal_draws(self, most: int) -> Array:
+        """Draws of equal weight, at most ``most``, (n, columns), of the thinned draws of all its chains: evenly spaced
+        in the sum of their weights, so that a draw of more weight stands for itself more than once.
+        """
+        history, sums = self.history(), np.cumsum(self.history_weights().ravel())
+        draws = history.reshape(-1, history.shape[-1])
+        if not (len(sums) and sums[-1] > 0):
+            return draws[:0]
+        n = min(most, len(draws))
+        return np.asarray(draws[np.searchsorted(sums, (np.arange(n) + 0.5) * sums[-1] / n, side="right")])
 
     @property
     def history_stride(self) -> int:

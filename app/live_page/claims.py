@@ -33,7 +33,7 @@ def can_measure(measure: Measure, spec: RunSpec) -> bool:
     """Whether a live page computes the measure of such a run while it moves."""
     if isinstance(measure, Expectation) and measure.moment(spec.make_target()).sums is None:
         return False
-    if isinstance(measure, Expectation | ChainKS) and spec.make_schedule().falls:
+    if isinstance(measure, Expectation | ChainKS) and (spec.make_schedule().falls or spec.make_sampler().weighs):
         # The page's sums over the draws have no weights.
         return False
     if isinstance(measure, ChainKS) and _odds_columns(spec) is None:

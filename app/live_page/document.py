@@ -132,11 +132,6 @@ def document(
     ``lesson`` is a lesson's data for the page's script, and ``more`` are its further runs on the same targets.
     ``lab`` is the address of the lab in which a reader can open the experiment. Raises :class:`SpecError`.
     """
-    for key in (lane.sampler.key for state in states if state is not None for lane in state.experiment.lanes):
-        if SAMPLERS[key].weighs:
-            raise SpecError(
-                "sampler", key, "a live page counts all draws of a chain alike; allowed are samplers without weights"
-            )
     alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
     runs = [run for listed in alone for one in listed for run in one.runs()]
     needed = {id(one): one for run in (*runs, *more) for one in description.functions(run)}
@@ -265,11 +260,7 @@ def _alone(experiment: Experiment, companions: Sequence[str]) -> list[Experiment
     """An experiment with one lane for each of its lanes, and for some companions (by key) that fit the target."""
     target, data = experiment.make_target(), experiment.to_dict()
     used = {lane.sampler.key for lane in experiment.lanes}
-    free = [
-        key
-        for key in companions
-        if key not in used and key in samplers_of(target.key, target) and not SAMPLERS[key].weighs
-    ]
+    free = [key for key in companions if key not in used and key in samplers_of(target.key, target)]
     more = []
     for key in free:
         # Some settings of the page, such as a momentum, do not fit every sampler.

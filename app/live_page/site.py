@@ -17,7 +17,6 @@ from sgmcmc_lab.lessons.handout import handout, sentence, terms
 from sgmcmc_lab.lessons.lesson import Lesson, Step
 from sgmcmc_lab.lessons.scripts import policy
 from sgmcmc_lab.samplers.compile.wasm.objects import CompileError, objects
-from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.output import written
 from sgmcmc_lab.samplers.parameters import SpecError
@@ -160,13 +159,8 @@ def _plain(title: str, content: str, lessons: str = "[]") -> str:
 
 
 def _is_live(step: Step) -> bool:
-    """Whether a step has an experiment on a density whose data are small enough for a file, and whose fit moves.
-
-    A live page has no weights of draws.
-    """
+    """Whether a step has an experiment on a density whose data are small enough for a file, and whose fit moves."""
     if step.spec is None or step.spec.of_model:
-        return False
-    if any(SAMPLERS[lane.sampler.key].weighs for lane in step.spec.lanes):
         return False
     target = step.spec.make_target()
     fit = target.fit() if "fit" in step.views else None

@@ -64,22 +64,20 @@ class Fit(View):
                 curves = self._fit.curves(latest[0, :SHOWN_CHAINS])
                 starts, ends = np.tile(grid[:-1], len(curves)), np.tile(grid[1:], len(curves))
                 out[f"now {i}"] = (starts, curves[:, :-1].ravel(), ends, curves[:, 1:].ravel())
-            band = self._band(statistics.history())
+            band = self._band(statistics.equal_draws(DRAWS))
             if band is not None:
                 out[f"band {i}"] = (grid, *band)
         return out
 
-    def _band(self, history: Array) -> Array | None:
+    def _band(self, draws: Array) -> Array | None:
         """The curve below which a twentieth of the draws' is at each place, and that above which one is."""
-        draws = history.reshape(-1, history.shape[-1])
         if len(draws) == 0:
             return None
-        some = draws[np.linspace(0, len(draws) - 1, min(DRAWS, len(draws))).astype(int)]
         followed, grid = self._fit.followed, self._fit.grid
         if followed is None:
-            return bands.quantiles(self._fit.curves(some), SHARE)
+            return bands.quantiles(self._fit.curves(draws), SHARE)
         # Smooth between the points that are followed, and level beyond them.
-        return bands.smooth(followed, bands.quantiles(some, SHARE), grid)
+        return bands.smooth(followed, bands.quantiles(draws, SHARE), grid)
 
     def words(self, lanes: Sequence[LaneFrame]) -> str:
         return f"{len(self._fit.data)} data; " + self.means(lanes, range(self.scene.target.n_values))

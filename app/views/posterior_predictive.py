@@ -26,11 +26,11 @@ class PosteriorPredictive(Predictive):
         if self.problem:
             return False
         for i, lane in enumerate(lanes):
-            history = lane.run.statistics.history()
-            draws = history.reshape(-1, history.shape[-1])
+            statistics = lane.run.statistics
+            draws = statistics.equal_draws(self.n_made)
             if len(draws):
-                some = np.linspace(0, len(draws) - 1, min(self.n_made, len(draws))).astype(int)
-                made = self.simulated(np.random.default_rng([i, len(draws)]), named(self.scene.target, draws[some]))
+                seed = [i, statistics.history_weights().size]
+                made = self.simulated(np.random.default_rng(seed), named(self.scene.target, draws))
                 self.take(i, made)
                 self._said[i] = self.said(made)
         return self._fresh

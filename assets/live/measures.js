@@ -43,11 +43,11 @@ const centralPower = (run, k, about, p) => {
   const { centre, scale } = unitsOf(run, k)
   const n = sums.powers.shape[1]
   const powers = engine.view(sums.powers).slice(4 * n * k, 4 * n * (k + 1))
-  const weight = Math.max(run.weight, 1)
+  const weights = run.chainWeights
   const shift = (centre - about) / scale
   return Float64Array.from({ length: n }, (_, c) => {
     let sum = 0
-    for (let q = 0; q <= p; q++) sum += BINOMIAL[p][q] * shift ** (p - q) * (q ? powers[4 * c + q - 1] / weight : 1)
+    for (let q = 0; q <= p; q++) sum += BINOMIAL[p][q] * shift ** (p - q) * (q ? powers[4 * c + q - 1] / Math.max(weights[c], 1) : 1)
     return scale ** p * sum
   })
 }
@@ -55,18 +55,18 @@ const centralPower = (run, k, about, p) => {
 /** The mean of a column in each chain. @param {import("./run.js").Run} run @param {number} k */
 const chainMeans = (run, k) => {
   const { engine, sums } = run
-  const out = engine.zeros([sums.powers.shape[1]])
-  engine.call("chain_means", { ...sums, steps: run.weight, k, out })
+  const [out, weights] = [engine.zeros([sums.powers.shape[1]]), engine.array(run.chainWeights, [sums.powers.shape[1]])]
+  engine.call("chain_means", { ...sums, chain_weights: weights, k, out })
   const found = engine.view(out).slice()
-  engine.free(out)
+  engine.free(out, weights)
   return found
 }
 
 /** τ and its standard error, nan where the run is too short. @param {import("./run.js").Run} run @param {number} k */
 const integratedTime = (run, k) => {
   const { engine, sums, constants } = run
-  // Where the step size falls along the run, the chains are not stationary.
-  if (run.weighted) return { tau: NaN, error: NaN }
+  // Draws with weights have no autocorrelation time.
+  if (run.whyWeighted) return { tau: NaN, error: NaN }
   const [out, found] = [engine.zeros([2, constants.MOST_LAGS]), engine.zeros([3])]
   const n = engine.call("correlations", { ...sums, steps: run.nSteps, k, out })
   engine.call("sokal", { correlations: out, n, steps: run.nSteps * sums.lag_sums.shape[1], out: found })
@@ -166,7 +166,7 @@ export const MEASURES = {
   mean: ({ run }, { column }) => overChains(chainMeans(run, column - 1)),
   variance({ run }, { column }) {
     const k = column - 1
-    return overChains(centralPower(run, k, run.engine.call("mean", { ...run.sums, steps: run.weight, k }), 2))
+    return overChains(centralPower(run, k, run.engine.call("mean", { ...run.sums, total: run.total, k }), 2))
   },
   power: ({ run }, { column, order }) => overChains(centralPower(run, column - 1, 0, order)),
   probability({ run }, { column, low, high }) {

@@ -700,12 +700,14 @@ const savePicture = () => {
 
 /** @param {any[]} lanes */
 const saveDraws = (lanes) => {
-  const head = ["lane", "chain", "step", ...page.columns]
+  // Behind the columns is the weight of a draw: 1 where draws have none.
+  const weighted = lanes.some(({ shape: [, length, width], kept, values }) => values.some((/** @type {number} */ x, /** @type {number} */ i) => i % width === width - 1 && Math.floor(i / width) % length < kept && x !== 1))
+  const head = ["lane", "chain", "step", ...page.columns, ...(weighted ? ["weight"] : [])]
   const rows = [head.map((word) => `"${word.replaceAll('"', '""')}"`).join(",")]
-  lanes.forEach(({ shape: [chains, length, columns], kept, stride, values }, i) => {
+  lanes.forEach(({ shape: [chains, length, width], kept, stride, values }, i) => {
     for (let c = 0; c < chains; c++)
       for (let t = 0; t < kept; t++)
-        rows.push([`"${names()[i].replaceAll('"', '""')}"`, c + 1, t * stride + 1, ...values.subarray((c * length + t) * columns, (c * length + t + 1) * columns)].join(","))
+        rows.push([`"${names()[i].replaceAll('"', '""')}"`, c + 1, t * stride + 1, ...values.subarray((c * length + t) * width, (c * length + t + 1) * width - (weighted ? 0 : 1))].join(","))
   })
   download("draws.csv", new Blob([rows.join("\n")], { type: "text/csv" }))
 }

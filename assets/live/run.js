@@ -8,6 +8,8 @@ export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS, TURNED, DIVERGED
 export const [STEPS, KEPT, STRIDE, WRITTEN, WEIGHT] = [0, 1, 2, 3, 4]
 /** The `momentum` of samplers that keep it from step to step. */
 const KEPT_MOMENTUM = "kept"
+/** Places in the weights, as in samplers/running_statistics.py. */
+const [SQUARES, , CHAINS] = [0, 1, 2]
 const SUMS = ["clock", "scales", "bins", "joint_scales", "joint", "powers", "lag_sums", "lag_recent", "lag_first", "level_sums", "history", "tail", "weights"]
 
 /** An estimator's description without the first values of its memory, which do not affect a running chain. @param {any} gradient */
@@ -69,8 +71,8 @@ export class Run {
     this._lookAtStart()
   }
 
-  /** Let the compiled loop keep this many draws of each chain. @param {number} most */
-  keep(most) { this._put("kept", this.engine.zeros([this.description.n_chains, most, this.target.dim])) }
+  /** Let the compiled loop keep this many draws of each chain, each with its own weight behind it if it has one. @param {number} most */
+  keep(most) { this._put("kept", this.engine.zeros([this.description.n_chains, most, this.target.dim + this.sampler.weighs])) }
 
   /** From now on, make these sums too. @param {import("./followed.js").Follows} follows */
   follow(follows) { this.followed = new Followed(this, follows) }
@@ -133,8 +135,8 @@ export class Run {
       clock: engine.zeros([5], "i8"), scales: engine.unpack(target.scales), bins: engine.zeros([columns, k.N_BINS + 2], "i8"),
       joint_scales: engine.unpack(target.joint_scales), joint: engine.zeros([side, side], "i8"), powers: engine.zeros([columns, n, 4]),
       lag_sums: engine.zeros(lags), lag_recent: engine.zeros(lags), lag_first: engine.zeros(lags),
-      level_sums: engine.zeros([columns, watched, k.N_LEVELS]), history: engine.zeros([watched, k.HISTORY, columns]),
-      tail: engine.zeros([k.TAIL, watched, target.dim]), weights: engine.zeros([2]),
+      level_sums: engine.zeros([columns, watched, k.N_LEVELS]), history: engine.zeros([watched, k.HISTORY, columns + 1]),
+      tail: engine.zeros([k.TAIL, watched, target.dim]), weights: engine.zeros([this.sampler.weighs ? CHAINS + 2 * n : CHAINS]),
     }
     engine.integers(this.sums.clock)[STRIDE] = 1n
   }
@@ -188,17 +190,31 @@ export class Run {
 
   get nDraws() { return this.nSteps * this.description.n_chains }
 
-  /** The weight of all counted steps of a chain: their number where no schedule gives them other weights. */
-  get weight() { return Number(this.engine.integers(this.sums.clock)[WEIGHT]) }
+  /** Whether each draw of each chain has a weight of its own. */
+  get ownWeights() { return this.sampler.weighs }
+
+  /** The weight of all counted steps of each chain: their number where draws have no weights. @returns {Float64Array} */
+  get chainWeights() {
+    const n = this.description.n_chains
+    if (this.ownWeights) return this.engine.view(this.sums.weights).slice(CHAINS, CHAINS + n)
+    return new Float64Array(n).fill(this._weight)
+  }
+
+  get _weight() { return Number(this.engine.integers(this.sums.clock)[WEIGHT]) }
 
   /** The weight of all draws: what the histogram adds up to. */
-  get total() { return this.weight * this.description.n_chains }
+  get total() { return this.ownWeights ? this._weight : this._weight * this.description.n_chains }
 
-  /** Whether a step-size schedule gives the draws weights. */
-  get weighted() { return this.weight !== this.nSteps }
+  /** Why the draws have weights, which have no autocorrelation time; empty where they have none. */
+  get whyWeighted() { return this.ownWeights ? "its draws have weights" : this._weight !== this.nSteps ? "the step size falls" : "" }
 
-  /** The mean weight of a draw, in the mean over the weights: 1 where no schedule gives the draws weights. */
-  get meanWeight() { return this.weighted ? this.engine.view(this.sums.weights)[0] / this.weight : 1 }
+  /** Σw²/Σw of the weights w of the draws; 1 where they have none. */
+  get meanWeight() {
+    const squares = this.engine.view(this.sums.weights)[SQUARES]
+    // In whole units a draw's weight may be 0.
+    if (this.ownWeights) return this.total ? squares / this.total : 1
+    return this.whyWeighted ? squares / this._weight : 1
+  }
 
   /** How many draws of equal weight have the same variance of a mean, were the draws independent. */
   get nEffective() { return this.total / this.meanWeight }

@@ -17,6 +17,7 @@ import numpy as np
 import param
 
 from sgmcmc_lab.samplers.experiment import RunSpec
+from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.models import MODELS
 from sgmcmc_lab.samplers.parameters import Count, SpecError, Value, check_all
 from sgmcmc_lab.samplers.running_statistics import Statistics
@@ -72,7 +73,9 @@ class Measure(param.ParameterizedABC):
     """Whether a standard error comes with it."""
     of_density: ClassVar[bool] = True
     constant_steps: ClassVar[bool] = False
-    """Whether it is a number of lanes whose steps all have the same size, and of no others."""
+    """Whether it is a number of lanes whose draws have no weights, neither by their steps' sizes nor of their own."""
+    equal_weights: ClassVar[bool] = False
+    """Whether it is a number of lanes whose draws have no weights of their own."""
     of_model: ClassVar[bool] = False
     """Whether it is a number of lanes on a density, and of those on a model of data."""
 
@@ -87,6 +90,12 @@ class Measure(param.ParameterizedABC):
                 "measure",
                 self.key,
                 "the step size of the lane falls along the run; allowed are lanes without a schedule",
+            )
+        # A model's method is not in the list.
+        weighs = spec.sampler.key in SAMPLERS and SAMPLERS[spec.sampler.key].weighs
+        if weighs and (self.constant_steps or self.equal_weights):
+            raise SpecError(
+                "measure", self.key, "the draws of the lane have weights; allowed are samplers that give them none"
             )
         self.check(spec)
 

@@ -25,19 +25,20 @@ class HeldOut(Measure):
             raise SpecError("measure", self.key, f"{target.title} has no held-out data at these settings")
 
     def of(self, lane: Evidence) -> Estimate:
-        target, history = lane.trace.target, lane.statistics.history()
+        target, history, weights = lane.trace.target, lane.statistics.history(), lane.statistics.history_weights()
         if not history.shape[1]:
             return Estimate(NAN)
-        by_chain = np.array([_log_means(target, draws) for draws in history])
+        by_chain = np.array([_log_means(target, *chain) for chain in zip(history, weights, strict=True)])
         return Estimate(-float(_log_mean(by_chain).mean()), spread(-by_chain.mean(axis=1)))
 
 
-def _log_means(target: Target, theta: Array) -> Array:
-    """log (1/S) Σ_s p(y | θ_s) of each held-out y, (observations,)."""
+def _log_means(target: Target, theta: Array, weights: Array) -> Array:
+    """log Σ_s w_s p(y | θ_s)/Σ_s w_s of each held-out y, (observations,)."""
     found = target.held_out(np.ascontiguousarray(theta))
     assert found is not None
-    return _log_mean(found)
+    return _log_mean(found, weights[:, None])
 
 
-def _log_mean(logs: Array) -> Array:
-    return np.asarray(logsumexp(logs, axis=0) - np.log(len(logs)))
+def _log_mean(logs: Array, weights: Array | float = 1.0) -> Array:
+    total = np.broadcast_to(weights, (len(logs), 1)).sum()
+    return np.asarray(logsumexp(logs, axis=0, b=weights) - np.log(total))

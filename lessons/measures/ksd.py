@@ -15,6 +15,7 @@ class KSD(Measure):
     key = "ksd"
     title = "Kernel Stein discrepancy"
     has_error = False
+    equal_weights = True
 
     def check(self, spec: RunSpec) -> None:
         target = spec.make_target()

@@ -30,11 +30,10 @@ class Predictive(Measure):
             raise SpecError("measure", self.key, "it needs a typed posterior")
 
     def of(self, lane: Evidence) -> Estimate:
-        target, history = lane.trace.target, lane.statistics.history()
-        draws = history.reshape(-1, history.shape[-1])
+        target, draws = lane.trace.target, lane.statistics.equal_draws(DATA_SETS)
         if not isinstance(target, TypedPosterior) or not len(draws):
             return Estimate(NAN)
-        model, some = generative(target), draws[np.linspace(0, len(draws) - 1, DATA_SETS).astype(int)]
+        model = generative(target)
         outcome = model.outcomes[0]
-        made = model.data(np.random.default_rng(1), named(target, some))[outcome]
+        made = model.data(np.random.default_rng(1), named(target, draws))[outcome]
         return Estimate(p_value(made, target.titles[outcome], self.statistic))

@@ -267,6 +267,7 @@ def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
         "steps_that_adapt": sampler.steps_that_adapt,
         "thermostats": sampler.thermostats(target),
         "momentum": sampler.momentum,
+        "weighs": sampler.weighs,
         "moving": isinstance(sampler, Moving),
         "friction": getattr(sampler, "friction", None),
         "interacting": sampler.interacting,

@@ -7,7 +7,7 @@ import { SeparateRuns } from "./separate.js"
 import { Sweep } from "./sweeps.js"
 import { Truth } from "./truth.js"
 
-const FIELDS = ["steps", "countedFrom", "divergence", "gradients", "dataSeen", "nSteps", "nDraws", "acceptance", "clipped", "temperature", "thermostat"]
+const FIELDS = ["steps", "countedFrom", "divergence", "gradients", "dataSeen", "nSteps", "nDraws", "acceptance", "clipped", "temperature", "thermostat", "total", "meanWeight", "whyWeighted"]
 /** Arrays of a run that its description gives, and no step changes. */
 const GIVEN = ["params", "target_params", "estimate_params", "shape", "centre", "factor", "limits"]
 const modules = new Map()

@@ -79,8 +79,11 @@ FIELDS = {
     "data_seen": "dataSeen",
     "temperature": "temperature",
     "thermostat": "thermostat",
+    "total": "total",
+    "mean_weight": "meanWeight",
+    "why_weighted": "whyWeighted",
 }
-"""The results asked of a run, by their names in the two hosts."""
+"""The results asked of a run and of its statistics, by their names in the two hosts."""
 
 
 # --- the page ------------------------------------------------------------------------------------------------------
@@ -299,11 +302,11 @@ class Held:
             "memory": run.memory,
             "data": run.data,
             **_split(run._counted_and_marked),
-            "kept": run.kept[:, : run.kept_clock[0]],
+            "kept": run.kept_rows[:, : run.kept_clock[0]],
             "kept_clock": run.kept_clock,
             **run.statistics.sums._asdict(),
         }
-        fields = {name: getattr(run, name) for name in FIELDS}
+        fields = {name: getattr(run if hasattr(run, name) else run.statistics, name) for name in FIELDS}
         fields |= {"acceptance": run.share(jit.ACCEPTED), "clipped": run.share(jit.CLIPPED)}
         stopped = run.divergence
         fields["divergence"] = stopped and {
@@ -399,7 +402,8 @@ def compare(here: Held, there: Held, target: Target, *, chaotic: bool = False) -
             if found > ALLOWED and not chaotic:
                 out.add(f"{name}: {found:.1e} apart")
     if chaotic and not out.equal:
-        if there.arrays["kept"].shape[1] == there.arrays["clock"][running_statistics.STEPS]:
+        all_kept = there.arrays["kept"].shape[1] == there.arrays["clock"][running_statistics.STEPS]
+        if all_kept and there.arrays["kept"].shape[2] == there.arrays["tail"].shape[2]:
             _compare_statistics(recounted(there, target), there.arrays, out)
         return out
     for name in ("data", "kept_clock"):
@@ -409,7 +413,7 @@ def compare(here: Held, there: Held, target: Target, *, chaotic: bool = False) -
         out.add(f"divergence: {here.fields['divergence']} there {there.fields['divergence']}")
     for name in (*FIELDS, "acceptance", "clipped"):
         a, b = here.fields[name], there.fields[name]
-        if a != b and (a is None or b is None or isinstance(a, int) or not abs(a - b) <= ALLOWED * abs(a)):
+        if a != b and (a is None or b is None or isinstance(a, int | str) or not abs(a - b) <= ALLOWED * abs(a)):
             out.add(f"{name}: {a} there {b}")
     found = apart(here.arrays["counts"][:, None].T, there.arrays["counts"][:, None].T)
     if found > ALLOWED:
@@ -434,14 +438,17 @@ def _compare_statistics(here: Mapping[str, NDArray[Any]], there: Mapping[str, ND
         if found > ALLOWED:
             out.add(f"{name}: {found:.1e} apart")
     # Of sums of numbers that cancel, the magnitude is that of the sum of their absolute values.
-    p, steps = np.abs(here["powers"]), max(int(here["clock"][running_statistics.STEPS]), 1)
+    p, weights, n = np.abs(here["powers"]), here["weights"][running_statistics.CHAINS :], here["powers"].shape[1]
+    # The weight of the steps of each chain: their number where draws have no weights.
+    total = np.maximum(weights[:n] if len(weights) else float(here["clock"][running_statistics.WEIGHT]), 1.0)
     scale = np.stack(
-        [np.sqrt(steps * p[..., 1]), p[..., 1], np.sqrt(p[..., 1] * p[..., 3]), p[..., 3]],
+        [np.sqrt(total * p[..., 1]), p[..., 1], np.sqrt(p[..., 1] * p[..., 3]), p[..., 3]],
         axis=-1,
     )
-    found = apart(here["powers"], there["powers"], scale)
-    if found > ALLOWED:
-        out.add(f"powers: {found:.1e} apart")
+    for name in ("powers", "weights"):
+        found = apart(here[name], there[name], scale if name == "powers" else here[name].max())
+        if found > ALLOWED:
+            out.add(f"{name}: {found:.1e} apart")
     watched = here["lag_sums"].shape[1]
     found = apart(here["lag_sums"], there["lag_sums"], p[:, :watched, 1, None])
     if found > ALLOWED:
@@ -449,7 +456,7 @@ def _compare_statistics(here: Mapping[str, NDArray[Any]], there: Mapping[str, ND
 
 
 def recounted(there: Held, target: Target) -> dict[str, NDArray[Any]]:
-    """The statistics that Python makes of the page's draws, all of which were kept."""
+    """The statistics that Python makes of the page's draws without weights, all of which were kept."""
     draws = np.ascontiguousarray(there.arrays["kept"].transpose(1, 0, 2))
     n, n_chains, dim = draws.shape
     statistics = running_statistics.Statistics.empty(target.columns, n_chains, dim, target.planar)

@@ -213,6 +213,39 @@ def test_a_late_frame_is_not_drawn(opened, fault):
     assert (left == [0, 0]) == (not fault)
 
 
+@pytest.mark.parametrize("fault", ["", "the number of draws for their weight"])
+def test_weights_of_draws_are_counted_said_and_in_the_file(fault, opened, tmp_path):
+    """Contour SGLD beside SGLD: histograms and distances are Python's, and so are the weights of the downloaded draws."""
+    right, wrong = ("this.ownWeights ? this._weight :", "false ? this._weight :") if fault else ("", "")
+    params = {"step_size": 0.05, "adapt_steps": 40, "n_bins": 12}
+    lanes = [{"sampler": {"key": "contour_sgld", "params": params}}, {"sampler": {"key": "sgld"}}]
+    experiment = Experiment.from_dict({"target": "double_well", "lanes": lanes, "seed": 3})
+    text = live_page(experiment)
+    assert not fault or text.count(right) == 1
+    page = opened(text.replace(right, wrong), fragment="#views=marginal,ks,trace")
+    page.wait_for_function("Number(document.getElementById('steps').textContent.replaceAll(',', '')) > 200")
+    n = paused(page)
+    assert (same_as_python(experiment, page) == []) == (not fault)
+    if fault:
+        return
+    first, second, *_ = page.locator("#caption-trace li").all_inner_texts()
+    assert "its draws have weights: no ESS" in first and "ESS" in second and "weights" not in second
+    with page.expect_download() as download:
+        page.locator("#draws").click()
+    download.value.save_as(tmp_path / "draws.csv")
+    head, *rows = (tmp_path / "draws.csv").read_text().split()
+    assert head.endswith(',"weight"')
+    found = np.array([row.rpartition('",')[2].split(",") for row in rows], dtype=float)
+    for spec in experiment.runs():
+        run = Run(spec)
+        run.advance(n)
+        kept, weights = run.statistics.history(), run.statistics.history_weights()
+        here, found = np.split(found, [weights.size])
+        np.testing.assert_allclose(here[:, -1], weights.ravel(), rtol=1e-9)
+        np.testing.assert_allclose(here[:, 2:-1], kept.reshape(weights.size, -1), rtol=1e-9)
+    assert len(found) == 0
+
+
 @pytest.mark.parametrize("fault", ["", "new figures lose events of their run"])
 def test_a_change_is_shown_when_the_figures_begin_again_before_it_comes(fault, opened):
     """The host posts a recorded change once. The planted fault treats it as a frame."""

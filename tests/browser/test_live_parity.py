@@ -166,6 +166,17 @@ JOBS = {
     "more divergent transitions than marks": Job(
         spec("double_well", "hmc", sampler_params={"step_size": 0.6}), [50, HELD, 250, HELD]
     ),
+    "weights of the draws": Job(
+        spec("gaussian_mixture", "contour_sgld", sampler_params={"step_size": 0.1, "adapt_steps": 20, "n_bins": 12}, thin=3),
+        [
+            10, HELD, 30, HELD, to("gaussian_mixture", "contour_sgld", sampler_params={"adapt_steps": 10, "n_bins": 7}), 5, HELD,
+            40, HELD,
+        ],
+    ),
+    "weights of the draws and a schedule": Job(
+        spec("gaussian_mixture", "contour_sgld", sampler_params={"step_size": 0.1, "adapt_steps": 5}, schedule=FALLING),
+        [60, HELD],
+    ),
     "one chain": Job(spec("quartic", "baoab", n_chains=1), [200, HELD]),
     "nine chains": Job(spec("quartic", "baoab", n_chains=9), [200, HELD]),
     "a hundred chains": Job(spec("quartic", "baoab", n_chains=100), [200, HELD]),

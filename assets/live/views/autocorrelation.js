@@ -8,7 +8,7 @@ const ROOM = 1.25
 
 /** Lags, ρ, and τ with its standard error and window. @param {import("../run.js").Run} run @param {number} k */
 const read = (run, k) => {
-  if (run.weighted) return { lags: [], rho: [], tau: NaN, error: NaN, weighted: true }
+  if (run.whyWeighted) return { lags: [], rho: [], tau: NaN, error: NaN, weighted: run.whyWeighted }
   const { engine, sums, constants } = run
   const out = engine.zeros([2, constants.MOST_LAGS])
   const found = engine.zeros([3])
@@ -18,12 +18,12 @@ const read = (run, k) => {
   const rows = engine.view(out).slice()
   const [tau, error] = engine.view(found)
   engine.free(out, found)
-  return { lags: [...rows.subarray(0, n)], rho: [...rows.subarray(constants.MOST_LAGS, constants.MOST_LAGS + n)], tau, error, weighted: false }
+  return { lags: [...rows.subarray(0, n)], rho: [...rows.subarray(constants.MOST_LAGS, constants.MOST_LAGS + n)], tau, error, weighted: "" }
 }
 
-/** @param {{tau: number, error: number, weighted: boolean}} found */
+/** @param {{tau: number, error: number, weighted: string}} found */
 const words = ({ tau, error, weighted }) => {
-  if (weighted) return "the step size falls: no τ"
+  if (weighted) return `${weighted}: no τ`
   if (!Number.isFinite(tau)) return "τ needs more steps"
   const least = Math.max(error, 1e-9)
   const digits = least < 10 ? Math.min(Math.max(0, 1 - Math.floor(Math.log10(least))), 3) : 0

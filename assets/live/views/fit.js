@@ -25,17 +25,20 @@ const quantile = (sorted, share) => {
   return sorted[i] + (at - i) * ((sorted[i + 1] ?? sorted[i]) - sorted[i])
 }
 
-/** Draws of the history, evenly spaced. @param {any} run */
+/** Draws of equal weight: evenly spaced in the sum of the history's weights. @param {any} run */
 const some = (run) => {
   const [watched, length, columns] = run.sums.history.shape
   const kept = Number(run.engine.integers(run.sums.clock)[KEPT])
   const n = watched * kept
   const history = run.engine.view(run.sums.history)
   const m = Math.min(DRAWS, n)
-  return Array.from({ length: m }, (_, t) => {
-    const i = t === m - 1 ? n - 1 : Math.floor(t * ((n - 1) / (m - 1)))
-    const at = (Math.floor(i / kept) * length + (i % kept)) * columns
-    return history.subarray(at, at + columns)
+  const at = (/** @type {number} */ i) => (Math.floor(i / kept) * length + (i % kept)) * columns
+  let sum = 0
+  const sums = Float64Array.from({ length: n }, (_, i) => (sum += history[at(i) + columns - 1]))
+  let i = 0
+  return Array.from({ length: sum > 0 ? m : 0 }, (_, t) => {
+    while (sums[i] <= ((t + 0.5) * sum) / m) i += 1
+    return history.subarray(at(i), at(i) + columns - 1)
   })
 }
 

@@ -22,7 +22,7 @@ const summary = (run, k, kept) => {
   engine.free(work, order, out)
   if (reason) return kept < FEWEST ? reason : `R̂ –  ESS –  ${reason}`
   const agree = chains < 2 ? "R̂ needs 2 chains" : Number.isFinite(rhat) ? `R̂ ${fixed(rhat, 3)}` : "R̂ unknown"
-  if (run.weighted) return `${agree}  the step size falls: no ESS`
+  if (run.whyWeighted) return `${agree}  ${run.whyWeighted}: no ESS`
   return `${agree}  ESS ${fixed(bulk, 0, true)} / ${Number.isFinite(tail) ? fixed(tail, 0, true) : "unknown"}`
 }
 

@@ -125,16 +125,6 @@ def test_a_step_is_live_where_its_fit_moves(key, number, live):
     assert site._is_live(load_all([]).lessons[key].steps[number - 1]) == live
 
 
-def test_a_sampler_that_weights_its_draws_is_refused_by_a_sentence():
-    """And offered to no reader as another lane."""
-    weighed = Experiment.from_dict({"target": "gaussian_mixture", "lanes": [{"sampler": "contour_sgld"}]})
-    with pytest.raises(SpecError, match="a live page counts all draws of a chain alike"):
-        document.document("Weights", [AppState(experiment=weighed)])
-    plain = Experiment.from_dict({"target": "gaussian_mixture", "lanes": [{"sampler": "sgld"}]})
-    kinds = [one.lanes[0].sampler.key for one in document._alone(plain, ("contour_sgld", "hmc"))]
-    assert kinds == ["sgld", "hmc"]
-
-
 def test_a_smooth_array_is_rounded_and_small():
     """To 2⁻⁴⁴ of its range. Planted fault: a digit that the rounding loses."""
     x = np.linspace(-6, 6, 2001)

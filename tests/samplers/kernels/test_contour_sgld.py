@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sgmcmc_lab.lessons.measures import MEASURES
 from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, calibration, ks
 from sgmcmc_lab.samplers.engine import Run, run
@@ -116,6 +117,41 @@ def test_statistics_are_those_of_the_weighted_draws(schedule, fault):
             compare()
     else:
         compare()
+
+
+@pytest.mark.parametrize("schedule", [False, True])
+def test_the_history_has_the_weight_of_each_draw(schedule):
+    """And draws of equal weight have the weighted average, to the spacing of 1,024 draws a chain. The planted fault has
+    weights of 1.
+    """
+    falls = {"schedule": {"key": "polynomial", "params": {"exponent": 0.5, "offset": 200.0}}} if schedule else {}
+    trace = run(small(n_steps=1024, **falls))
+    found = trace.statistics
+    assert_array_equal(found.history_weights(), trace.weights)
+    assert_array_equal(found.history(), trace.draws)
+    equal, mean = (
+        found.equal_draws(3 * 1024),
+        np.average(trace.draws.reshape(-1, 2), axis=0, weights=trace.weights.ravel()),
+    )
+    assert equal.shape == (3 * 1024, 2)
+    assert_allclose(equal.mean(axis=0), mean, atol=3e-3)
+    assert abs(trace.draws.reshape(-1, 2).mean(axis=0) - mean).max() > 0.02
+    assert len(found.equal_draws(7)) == 7 and len({*map(tuple, found.equal_draws(7))} - {*map(tuple, equal)}) == 0
+
+
+def test_without_weights_draws_of_equal_weight_are_evenly_spaced():
+    found = run(RunSpec.of("gaussian", "sgld", n_steps=100, n_chains=2)).statistics
+    assert (found.history_weights() == 1).all()
+    assert_array_equal(found.equal_draws(500)[:, 0], found.history().ravel())
+    assert_array_equal(found.equal_draws(20)[:, 0], found.history().ravel()[5::10])
+    assert Run(RunSpec.of("gaussian", "sgld")).statistics.equal_draws(5).shape == (0, 1)
+
+
+@pytest.mark.parametrize("measure", ["tau", "cost", "ksd"])
+def test_no_measure_of_equal_draws_reads_weighted_ones(measure):
+    with pytest.raises(SpecError, match="the draws of the lane have weights"):
+        MEASURES[measure]().fit(small())
+    MEASURES["mean"]().fit(small())
 
 
 def test_weighted_statistics_are_the_same_in_pieces():
