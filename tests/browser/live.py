@@ -65,7 +65,7 @@ def same_as_python(experiment, page):
         width = np.diff(centres).mean()
         places = np.searchsorted(edges, [centres - width / 2 - 1e-9, centres + width / 2 - 1e-9])
         below = np.concatenate([[0], np.cumsum(run.statistics.counts(0))])[1:]
-        expected = (below[places[1]] - below[places[0]]) / (run.statistics.n_draws * np.diff(edges[places], axis=0)[0])
+        expected = (below[places[1]] - below[places[0]]) / (run.statistics.total * np.diff(edges[places], axis=0)[0])
         inner = slice(2, -2)
         if not np.allclose(density[inner], expected[inner], rtol=1e-9):
             out.append(f"marginal of lane {i}")

@@ -19,6 +19,7 @@ from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of, paused, steps
 
+WEIGHING = {"key": "contour_sgld", "params": {"adapt_steps": 5, "n_bins": 8, "zeta": 1.0, "step_size": 2e-4}}
 CASES = {
     "quartic": ("quartic", ("sgld", "full"), ("sghmc", "gaussian")),
     "well": ("double_well", ({"key": "hmc", "params": {"step_size": 0.6}}, "full"), ("sghmc", "full")),
@@ -30,6 +31,7 @@ CASES = {
     "frames": ("matrix_langevin", ("sggmc", "full"), ("gsgnht", "full")),
     "simplex": ("sparse_dirichlet", ("scir", "minibatch"), ("sgrld", "minibatch")),
     "data": ("linear_regression", ("sgld", "minibatch"), ("sghmc", "minibatch")),
+    "weights": ("linear_regression", (WEIGHING, "full"), ("sgld", "full")),
 }
 OF_ONE = {"marks": ["state", "trace"]}
 """The views compared on a page of one lane: others name the lane in their captions, which Python's do not."""

@@ -79,7 +79,7 @@ export const trace = {
     const lines = lanes.map(({ run }, i) => {
       if (run.sampler.interacting) return `${names[i]}  interacting particles: no R̂, no ESS`
       const draws = Number(run.engine.integers(run.sums.clock)[KEPT])
-      kept.push(draws)
+      if (!run.whyWeighted) kept.push(draws)
       return `${names[i]}  ${summary(run, coordinate, draws)}`
     })
     if (kept.some(Boolean)) {
