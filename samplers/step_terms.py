@@ -63,6 +63,10 @@ class ChainStep(NamedTuple):
     """The chain after it."""
     dim: int
     """How many of the numbers are θ."""
+    velocity: bool
+    """Whether the numbers behind θ begin with a momentum r."""
+    thermostats: int
+    """How many of the last numbers are thermostats ξ; other numbers behind θ and r are what the sampler adapts."""
 
     def adds_up(self, tolerance: float = 0.0) -> bool:
         """Whether each part begins where the one before ended, and the last ends where the step does.
@@ -117,7 +121,8 @@ class Play:
             # A step that blows up is shown as it is.
             with np.errstate(all="ignore"):
                 self.sampler.textbook_step(self.rng, self, self.theta, self.momentum, self.data)
-        return ChainStep(tuple(self._parts), start, self._now(), self.theta.shape[1])
+        velocity, thermostats = bool(self.sampler.momentum), self.sampler.thermostats(self.target)
+        return ChainStep(tuple(self._parts), start, self._now(), self.theta.shape[1], velocity, thermostats)
 
     def shows(self, chain: int) -> bool:
         """Whether this is the chain that is shown."""

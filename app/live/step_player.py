@@ -25,7 +25,7 @@ class StepPlayer:
 
     def clear(self) -> None:
         """Forget all steps."""
-        self._steps: list[tuple[int, ChainStep, float, bool]] = []
+        self._steps: list[tuple[int, ChainStep, float]] = []
         self._at = 0
         self.shown = 0
         """How many parts of the step are there or on their way."""
@@ -42,11 +42,6 @@ class StepPlayer:
     def number(self) -> int:
         """The number of the step, counted from 1."""
         return self._steps[self._at][0] if self._steps else 0
-
-    @property
-    def velocity(self) -> bool:
-        """Whether its chain has a momentum."""
-        return bool(self._steps) and self._steps[self._at][3]
 
     @property
     def behind(self) -> int:
@@ -72,7 +67,7 @@ class StepPlayer:
         same = bool(self._steps) and self._steps[-1][0] == run.steps + 1
         if self._steps and (run.steps < self._steps[-1][0] - 1 or len(step.start) != len(self._steps[-1][1].start)):
             self.clear()
-        entry = run.steps + 1, step, getattr(run.sampler, "step_size", 0.0), bool(run.sampler.momentum)
+        entry = run.steps + 1, step, getattr(run.sampler, "step_size", 0.0)
         self._steps = [*(self._steps[:-1] if same else self._steps), entry][-MAX_STEPS:]
         self._at = len(self._steps) - 1
         self.rest()
@@ -137,10 +132,10 @@ class StepPlayer:
         """The part of it that a frame shows."""
         if self.step is None:
             return None
-        _, step, reach, velocity = self._steps[self._at]
+        _, step, reach = self._steps[self._at]
         growing = max(self.shown - self._first, 0)
         passed = time.perf_counter() - self._began
         each = self._seconds / max(growing, 1)
         windows = [(0.0, 0.0)] * min(self._first, self.shown)
         windows += [(k * each - passed, (k + 1) * each - passed) for k in range(growing)]
-        return Playing(step, tuple(windows), reach, velocity)
+        return Playing(step, tuple(windows), reach)

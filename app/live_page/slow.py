@@ -43,7 +43,7 @@ def described(
     The parts of step k are drawn from the second k to k + 1. The list is empty where a step is too long to be recorded.
     """
     run = Run(alone.runs()[0])
-    reach, velocity = getattr(run.sampler, "step_size", 0.0), bool(run.sampler.momentum)
+    reach = getattr(run.sampler, "step_size", 0.0)
     out: list[dict[str, Any]] = []
     left = MOST_BYTES
     try:
@@ -55,8 +55,8 @@ def described(
                 break
             frame = Frame([LaneFrame(run, 0.0, np.zeros((0, 1, step.dim)), np.zeros(0))])
             windows = tuple((float(k), k + 1.0) for k in range(len(step.parts)))
-            frame.playing = Playing(_thinned(step), windows, reach, velocity)
-            said = [f"{part.name} {numbers_of(part, step.dim, coordinate, velocity)}".strip() for part in step.parts]
+            frame.playing = Playing(_thinned(step), windows, reach)
+            said = [f"{part.name} {numbers_of(part, step, coordinate)}".strip() for part in step.parts]
             kinds = [names.index(part.name) for part in step.parts]
             found = {"said": said, "kinds": kinds, "views": {view.key: _drawn(view, frame) for view in views}}
             left -= len(json.dumps(found))

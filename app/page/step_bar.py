@@ -119,7 +119,7 @@ class StepBar:
         sampler = SAMPLERS[first.sampler.key]
         if step is None:
             return [(self._equation.id, ""), (self._words.id, escape(player.problem))]
-        velocity, coordinate = player.velocity, state.coordinate
+        coordinate = state.coordinate
         below = [under(part, step.dim, coordinate) for part in step.parts]
         equation = lit_equation(
             sampler.update_by(GRADIENTS[first.gradient.key], first.sampler.values()), sampler.parts, step.parts, below
@@ -129,7 +129,7 @@ class StepBar:
         ago = f", {player.behind} before the run's" if player.behind else ""
         items = [f"<b>{escape(lane)}: step {player.number:,}{ago}</b>"]
         for k, part in enumerate(step.parts):
-            numbers = numbers_of(part, step.dim, coordinate, velocity)
+            numbers = numbers_of(part, step, coordinate)
             hidden = "" if k < player.shown else " style='opacity:.45'"
             items.append(
                 f"<span class='part-{k}'{hidden}><i style='background:{colours[part.name]}'></i>{escape(part.name)} {escape(numbers)}</span>"

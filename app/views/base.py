@@ -178,8 +178,6 @@ class Playing(NamedTuple):
     """When each of the first parts begins to be drawn and when it is there, in seconds from now; later ones are not."""
     reach: float
     """An arrow of a momentum r is as long as this time takes a chain."""
-    velocity: bool
-    """Whether the chain has a momentum."""
 
 
 class Frame(list[LaneFrame]):

@@ -154,7 +154,7 @@ class Phase(View):
 
     def _step(self, playing: Playing | None) -> Data:
         """The parts of a step of θ and r that is taken apart, and where the chain is before it."""
-        if playing is not None and not playing.velocity:
+        if playing is not None and not playing.step.velocity:
             playing = None
         self._larger = longer(playing, self._place, self._spans, of_phase=True)
         here = self._place(beginning(playing, of_phase=True)) if playing else np.zeros((0, 2))

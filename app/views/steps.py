@@ -13,7 +13,7 @@ from bokeh.models import Arrow, ColumnDataSource, LinearColorMapper, VeeHead
 
 from sgmcmc_lab.app.views.base import Array, Feed, Playing, View
 from sgmcmc_lab.app.views.theme import Theme
-from sgmcmc_lab.samplers.step_terms import Part
+from sgmcmc_lab.samplers.step_terms import ChainStep, Part
 
 HEAD = 9
 """The size of an arrow's head, in pixels."""
@@ -187,7 +187,7 @@ def _paths(playing: Playing, phase: Place | None = None) -> Iterator[tuple[Array
                 continue
         elif _moves(theta):
             path = theta
-        elif playing.velocity and _moves(r):
+        elif playing.step.velocity and _moves(r):
             path = theta + playing.reach * r
             if part.name in AFRESH:
                 path = np.stack([theta[0], path[-1]])
@@ -208,15 +208,14 @@ OF_ENERGIES = {"p": "p_J", "weight": "w"}
 """The symbols of the probability of a bin of energies, and of the weight of a draw."""
 
 
-def numbers_of(part: Part, dim: int, coordinate: int, velocity: bool) -> str:
+def numbers_of(part: Part, step: ChainStep, coordinate: int) -> str:
     """The effect of a part in numbers: its move, of few coordinates all and of many one, and what it says besides."""
-    said = []
+    said, dim = [], step.dim
     if not part.aside:
         move = part.end - part.start
-        # Without a velocity the auxiliary variables are neither momenta nor thermostats.
-        blocks = {"θ": move[:dim]}
-        if velocity:
-            blocks |= {"r": move[dim : 2 * dim], "ξ": move[2 * dim :]}
+        blocks = {"θ": move[:dim], "ξ": move[len(move) - step.thermostats :]}
+        if step.velocity:
+            blocks["r"] = move[dim : 2 * dim]
         said = [f"{symbol} {_signed(block, coordinate)}" for symbol, block in blocks.items() if block.any()]
         said = said if _moves(part.path) else ["0, no arrow"]
         if part.name in AFRESH:

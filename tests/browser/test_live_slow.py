@@ -92,7 +92,7 @@ def apart(experiment, page, presses=PRESSES):
     step, part, number, out = take_apart(run), 0, 1, []
     page.locator("#slow").click()
     for _ in range(presses):
-        texts = [f"{one.name} {numbers_of(one, step.dim, 0, True)}".strip() for one in step.parts]
+        texts = [f"{one.name} {numbers_of(one, step, 0)}".strip() for one in step.parts]
         if said(page) != texts[: part + 1]:
             out.append(f"step {number}, part {part}: {said(page)}")
         if f"SGHMC, chain 1: step {number} of" not in page.locator("#slow-state").inner_text():

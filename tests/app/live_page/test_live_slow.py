@@ -38,20 +38,17 @@ def made(target, sampler, gradient, seed=3):
 def apart(experiment, steps, views):
     """The differences between recorded steps and the first ones of the experiment's run."""
     run, out = Run(experiment.runs()[0]), []
-    velocity, reach = bool(run.sampler.momentum), getattr(run.sampler, "step_size", 0.0)
+    reach = getattr(run.sampler, "step_size", 0.0)
     for number, one in enumerate(steps):
         step = take_apart(run)
-        said = [
-            f"{part.name} {numbers_of(part, step.dim, views[0].scene.coordinate, velocity)}".strip()
-            for part in step.parts
-        ]
+        said = [f"{part.name} {numbers_of(part, step, views[0].scene.coordinate)}".strip() for part in step.parts]
         if one["said"] != said:
             out.append(f"step {number}: {one['said']}, not {said}")
         if [views[0].scene.parts[kind] for kind in one["kinds"]] != [part.name for part in step.parts]:
             out.append(f"step {number}: other parts")
         frame = slow.Frame([slow.LaneFrame(run, 0.0, np.zeros((0, 1, step.dim)), np.zeros(0))])
         windows = tuple((float(k), k + 1.0) for k in range(len(step.parts)))
-        frame.playing = Playing(step, windows, reach, velocity)
+        frame.playing = Playing(step, windows, reach)
         for view in views:
             if view.key not in one["views"]:
                 continue

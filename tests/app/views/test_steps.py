@@ -226,8 +226,9 @@ def test_a_part_that_is_made_again_lights_the_next_place_of_its_term():
 
 def test_words_have_the_numbers_of_the_step():
     run = records("quartic", [("hmc", {"step_size": 0.4})])[0].run
-    coin = take_apart(run).parts[-1]
-    said = numbers_of(coin, 2, 0, True)
+    step = take_apart(run)
+    coin = step.parts[-1]
+    said = numbers_of(coin, step, 0)
     assert f"{coin.numbers['u']:.3g}" in said and ("accepted" if coin.numbers["accepted"] else "refused") in said
 
 
@@ -294,6 +295,21 @@ def test_a_step_that_is_too_long_is_said_in_place_of_arrows():
     assert not player.look(run) and player.playing() is None and "10,000 chains" in player.problem
 
 
+@pytest.mark.parametrize(
+    ("sampler", "thermostat"),
+    [("hmc", False), ("nuts", False), ("mclmc", False), ("asgld", False), ("msgnht", True), ("badodab", True)],
+)
+def test_a_thermostat_alone_is_called_xi(sampler, thermostat):
+    """Numbers that a sampler adapts stand behind its momentum, too. A step of more thermostats is the planted fault."""
+    params = {"adapt_steps": 100} if "adapt_steps" in SAMPLERS[sampler].param else {}
+    run = records("quartic", [(sampler, params)])[0].run
+    step = take_apart(run)
+    assert any("ξ" in numbers_of(part, step, 0) for part in step.parts) == thermostat
+    if params:
+        wrong = step._replace(thermostats=len(step.end) - 2 * step.dim)
+        assert any("ξ" in numbers_of(part, wrong, 0) for part in step.parts)
+
+
 def test_rounding_has_no_arrow_and_says_so():
     """At its end gradient descent moves in the last digit, which 1e17 times as long would be an arrow."""
     view, lanes, _ = shown("state", "quartic", ("sgld", {}), "full")
@@ -302,7 +318,7 @@ def test_rounding_has_no_arrow_and_says_so():
     lanes.playing = lanes.playing._replace(step=step._replace(parts=tuple(parts)))
     assert all(len(column) == 0 for column in view.compute(lanes)["parts"])
     assert "times" not in view.captions(lanes)[view._label.id]
-    assert numbers_of(parts[0]._replace(numbers={}), step.dim, 0, False) == "0, no arrow"
+    assert numbers_of(parts[0]._replace(numbers={}), step, 0) == "0, no arrow"
 
 
 def test_a_small_step_is_drawn_longer():
