@@ -57,9 +57,12 @@ def number_axis(axis: Any) -> None:
 
 
 def diverged(run: Any) -> str:
-    """How many transitions of a lane's statistics diverged; nothing where none did."""
+    """How many transitions of a lane's statistics diverged, and of which ones the places are known; nothing where none
+    did.
+    """
     found = round(run.counts[jit.DIVERGED]) if run.sampler.diverges else 0
-    return f"{found:,} of {run.statistics.n_draws:,} transitions diverged" if found else ""
+    known = f"; the last {jit.N_MARKS} are marked" if found > jit.N_MARKS else ""
+    return f"{found:,} of {run.statistics.n_draws:,} transitions diverged{known}" if found else ""
 
 
 def no_draws(run: Any) -> str:

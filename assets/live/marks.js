@@ -24,8 +24,12 @@ export const roundUp = (x) => {
   return power * ([1, 2, 5].find((step) => x <= power * step * (1 + 1e-9)) ?? 10)
 }
 
-/** How many transitions of a lane's statistics diverged; nothing where none did. @param {import("./run.js").Run} run */
-export const diverged = (run) => (run.diverged ? `${grouped(run.diverged)} of ${grouped(run.nDraws)} transitions diverged` : "")
+/** How many transitions of a lane's statistics diverged, and of which ones the places are known; nothing where none did.
+ * @param {import("./run.js").Run} run */
+export const diverged = (run) => {
+  const known = run.diverged > run.constants.MARKS ? `; the last ${run.constants.MARKS} are marked` : ""
+  return run.diverged ? `${grouped(run.diverged)} of ${grouped(run.nDraws)} transitions diverged${known}` : ""
+}
 
 /** Why a picture of a lane's draws is empty; nothing where it is not. @param {any} run */
 export const noDraws = (run) => (run.nDraws ? "" : run.steps ? "burn-in: no draws yet" : "no draws yet")

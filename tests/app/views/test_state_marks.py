@@ -8,6 +8,7 @@ import pytest
 
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.adaptation import covariance
+from sgmcmc_lab.app.views.marks import diverged
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.adaptation import VECTORS
@@ -129,6 +130,14 @@ def test_the_rug_of_a_trace_has_the_steps_of_the_drawn_chains(more):
     sign = "● " if more else ""
     last = view.captions(frames(made))[view._kept.id].split("\n")[-1]
     assert last == f"{sign}{len(steps):,} of 6,000 transitions diverged"
+
+
+def test_more_divergent_transitions_than_marks_are_said():
+    run = records("double_well", [("hmc", {"step_size": 0.6})])[0].run
+    run.advance(50)
+    assert 0 < run.counts[jit.DIVERGED] <= jit.N_MARKS and diverged(run).endswith(" transitions diverged")
+    run.advance(2000)
+    assert run.counts[jit.DIVERGED] > jit.N_MARKS and diverged(run).endswith("diverged; the last 512 are marked")
 
 
 @pytest.mark.parametrize("key", ["state", "trace"])
