@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import panel as pn
@@ -65,6 +65,16 @@ ROW = {"align_items": "center", "gap": "2px", "sizing_mode": "stretch_width", "m
 """How a line of the transport is laid out."""
 
 
+def after_load(show: Callable[..., None]) -> Callable[..., None]:
+    """A method of a session that changes models of its page, for the loop, which begins before the page is drawn."""
+
+    @wraps(show)
+    def shown(session: "Session", *args: Any) -> None:
+        session.when_drawn(partial(show, session, *args))
+
+    return shown
+
+
 class Session:
     """One browser session: its live loop begins with the page and ends with it."""
 
@@ -81,6 +91,9 @@ class Session:
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        self._drawn = False
+        self._at_load: list[Callable[[], None]] = []
+        """Changes of models that wait until the browser has drawn the page."""
         self._play: Any = None
         """The button that plays and pauses, where the page has one."""
         self._document: Document = pn.state.curdoc
@@ -330,6 +343,7 @@ class Session:
             self._task.cancel()
         self.room.end()
 
+    @after_load
     def show_divergence(self, index: int, message: str) -> None:
         """Say why a lane stopped."""
         for controls in (self.controls, self.lesson_controls):
@@ -337,6 +351,7 @@ class Session:
         self.notifications.notify("error", message)
         self._show_play()
 
+    @after_load
     def clear_divergence(self, index: int | None = None) -> None:
         """One goes on, or all start again; their cards say nothing more."""
         self.notifications.clear_errors()
@@ -344,11 +359,26 @@ class Session:
             controls.clear_errors(index)
         self._show_play()
 
+    @after_load
     def show_status(self, what: str) -> None:
         """Say what is going on before anything moves; an empty text says nothing."""
         self.status.say(what)
 
+    def when_drawn(self, work: Callable[[], None]) -> None:
+        """Change models of the page: at once, or, while the browser loads it, when it has drawn it.
+
+        Panel drops changes that are made meanwhile, and a change of a model that was in a dropped one ends the page.
+        """
+        if self._task is None or self._drawn:
+            work()
+        else:
+            self._at_load.append(work)
+
     async def _loaded(self) -> None:
+        self._drawn = True
+        for work in self._at_load:
+            work()
+        self._at_load.clear()
         self.notifications.warn([message for message in self._messages if message not in self.state.refused])
         self.runner.page_loaded()
 
@@ -375,7 +405,7 @@ class Session:
         self._waiting.remove(work)
         if self._task is not None and not self._task.done():
             with set_curdoc(self._document):
-                work()
+                self.when_drawn(work)
 
     def look(self, views: Sequence[Any]) -> dict[str, Any]:
         """The cards of the views, of which the first is larger; the classes of their grid, and its colours."""

@@ -16,7 +16,7 @@ from sgmcmc_lab.app.page.equations import about, cards, description, formulas_of
 from sgmcmc_lab.app.page.export import ExportMenu
 from sgmcmc_lab.app.page.labels import with_labels
 from sgmcmc_lab.app.page.notifications import Notifications
-from sgmcmc_lab.app.page.session import ROW, Session, view_chooser
+from sgmcmc_lab.app.page.session import ROW, Session, after_load, view_chooser
 from sgmcmc_lab.app.page.step_bar import StepBar
 from sgmcmc_lab.app.page.workbench import Workbench
 from sgmcmc_lab.app.state import MAX_SPEED, SLOWEST, AppState
@@ -247,6 +247,7 @@ class Page(Session):
         self.state.param.watch(lambda *_: self.later(self._refresh_cards), ["experiment", "dark"])
         self._refresh_cards()
 
+    @after_load
     def show_work(self, what: str, share: float | None) -> None:
         self.show_status("")
         # Few pages ever have it, so it is made where it is first seen.
@@ -260,6 +261,7 @@ class Page(Session):
         )
         self.work.visible = bool(what)
 
+    @after_load
     def show_problem(self, message: str) -> None:
         self.show_status("")
         for controls in (self.controls, self.lesson_controls):
@@ -268,6 +270,7 @@ class Page(Session):
             # The sentence stays in the sidebar, which on a phone may be closed.
             self.notifications.notify("warning", message)
 
+    @after_load
     def show_facts(self, facts: dict[str, str]) -> None:
         self._facts = self.state.experiment.target, facts
         if self.state.upload is not None:

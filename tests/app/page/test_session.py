@@ -154,3 +154,30 @@ def test_the_slider_of_the_speed_stands_at_its_value_when_its_stops_change():
         return found
 
     assert asyncio.run(live()) == ["20"] * 3
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_models_change_when_the_browser_has_drawn_the_page(fault):
+    """Panel drops what changes between the page's document and its drawing; with it went the models of the bar, to
+    which the next change referred. The planted fault changes them at once.
+    """
+
+    async def live():
+        session, document, _ = opened("")
+        # Without a server Panel takes the page for loaded at once.
+        await asyncio.sleep(0.05)
+        session._task, session._drawn = Mock(**{"done.return_value": False}), False
+        known = {model.id for model in document.models}
+        show = Page.show_work.__wrapped__ if fault else Page.show_work
+        for share in (None, 0.5):
+            show(session, "answers", share)
+        early = {model.id for model in document.models} - known
+        session.later(lambda: session.status.say("late"), 0.0)
+        await asyncio.sleep(0.05)
+        said = [session.status.object]
+        await session._loaded()
+        said.append(session.status.object)
+        return early, said, session.bar.value, session.work.visible
+
+    early, said, value, visible = asyncio.run(live())
+    assert bool(early) == fault and said == ["", "late"] and value == 50 and visible
