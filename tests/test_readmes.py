@@ -3,6 +3,7 @@ course.
 """
 
 import importlib
+import itertools
 import json
 import re
 import runpy
@@ -24,6 +25,7 @@ from sgmcmc_lab.lessons.claims import STALE
 from sgmcmc_lab.lessons.cli import which_number
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.record import BEGIN, END
+from sgmcmc_lab.samplers import cli
 from tests.benchmarks import record
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -376,9 +378,41 @@ def test_the_words_of_a_package_are_its_classes(package):
 
 
 def test_the_picture_of_the_data_names_files():
-    (picture,) = fenced(DOCUMENTS["app/README.md"], "text")
-    named = re.findall(r"\b(?:app|assets|samplers)/[\w./]+", picture)
-    assert len(named) > 10 and [name for name in named if not (ROOT / name).exists()] == []
+    for package in ("app", "lessons"):
+        (picture,) = fenced(DOCUMENTS[f"{package}/README.md"], "text")
+        named = re.findall(r"\b(?:app|assets|lessons|samplers)/[\w./]+", picture)
+        assert len(named) > 9 and [name for name in named if not (ROOT / name).exists()] == []
+
+
+def misplaced(text: str, package: str) -> list[str]:
+    """The parts of a package whose order in a text is not that of its import contract."""
+    (layers,) = [
+        contract["layers"]
+        for contract in PROJECT["tool"]["importlinter"]["contracts"]
+        if contract.get("containers") == [f"sgmcmc_lab.{package}"]
+    ]
+    height = {part: -i for i, layer in enumerate(layers) for part in layer.split(" | ")}
+    (chain,) = [
+        [re.findall(r"`(\w+)`", link) for link in re.split(r"\s*→\s*", found[0])]
+        for found in re.finditer(r"(?:`\w+`,\s|`\w+`\s→\s)+`\w+`", text)
+        if found[0].count("→") > 6
+    ]
+    return [
+        f"{above} above {below}"
+        for upper, lower in itertools.pairwise(chain)
+        for above in upper
+        for below in lower
+        if height[above] <= height[below]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("package", "planted"), [("app", ("`live` → `link`", "`link` → `live`")), ("samplers", ("`trace`", "`targets`"))]
+)
+def test_the_order_of_the_parts_is_that_of_their_imports(package, planted):
+    text = DOCUMENTS[f"{package}/README.md"]
+    assert misplaced(text, package) == []
+    assert misplaced(text.replace(*planted), package) != []
 
 
 PUBLIC = ("sgmcmc_lab.samplers", "sgmcmc_lab.lessons")
@@ -530,6 +564,19 @@ def test_the_programs_of_the_readmes_run():
     measured, exact = map(float, printed.splitlines()[-1].split())
     # Of N(−0.053, 0.138²): the chain of 200 units of time forgets at a rate of 53, and the long run has 10,000 draws.
     assert abs(measured - exact) < 4 * 0.138 * ((2 / 53 / 200) ** 0.5 + 0.01)
+
+
+@pytest.mark.slow
+def test_the_experiment_of_the_readme_runs(tmp_path, capsys):
+    """Fails for a field that the file of an experiment does not have, as the planted one."""
+    (text,) = fenced(DOCUMENTS["samplers/README.md"], "json")
+    file, out = tmp_path / "experiment.json", tmp_path / "draws.csv"
+    file.write_text(text, encoding="utf-8")
+    assert cli.main(["run", str(file), "--out", str(out)]) == cli.DONE
+    assert "10,000 draws of 4 chains, SGLD" in capsys.readouterr().out and out.stat().st_size > 10_000
+    file.write_text(text.replace("n_steps", "steps"), encoding="utf-8")
+    assert cli.main(["run", str(file), "--out", str(out)]) == cli.BAD_INPUT
+    assert "there is no such field" in capsys.readouterr().err
 
 
 def test_the_lesson_of_the_readme_passes(tmp_path):

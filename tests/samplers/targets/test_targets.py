@@ -248,9 +248,10 @@ def test_draws_follow_the_cdf_and_the_moments(case: Case):
         values = draws(case)[1].copy()
         values[:, 1] = np.roll(values[:, 1], 1)
         cross = [m for m in moments_to_test(case) if "Cov" in m.name or "|θ|" in m.name]
-        assert cross or case[1]  # at the defaults each has one
+        joint = f"{case[0]} needs a moment of both coordinates, with Cov or |θ| in its name"
+        assert cross or case[1], joint
         if cross and case[0] != "gaussian_mixture":  # four modes of one weight are uncorrelated, though not independent
-            assert moment_error(cross, values) > 1
+            assert moment_error(cross, values) > 1, f"{joint}, that coordinates drawn apart change"
     assert moment_error(moments_to_test(case), wider(case)) > 1
 
 
