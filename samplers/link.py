@@ -78,7 +78,7 @@ def parse_choice(field: str, text: str, messages: list[str]) -> dict[str, Any]:
         for part in inside.removesuffix(")").split(";"):
             name, colon, value = part.partition(":")
             if not colon and part:
-                messages.append(str(SpecError(field, part, "allowed is name:value; it is passed over")))
+                messages.append(str(SpecError(field, part, "allowed is name:value; it is ignored")))
             elif part:
                 if name in params:
                     messages.append(

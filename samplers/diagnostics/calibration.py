@@ -519,7 +519,7 @@ def of_sampler(target: TypedPosterior, spec: RunSpec, runs: int, seed: int = 1, 
         raise SpecError(
             "sampler",
             spec.sampler.key,
-            f"its chains diverge or remember more than {MAX_THIN:,} steps; another step size is needed",
+            f"its chains diverge, or are correlated over more than {MAX_THIN:,} steps; another step size is needed",
         )
     replicas = Replicas(target, spec, thin, seed)
     while replicas.done < runs:

@@ -82,7 +82,7 @@ class CyclicalSGLD(Sampler):
         log=True,
         tex="M",
         label="Steps in a cycle M",
-        doc="After so many steps the step size is large again.",
+        doc="The number of steps after which the step size is at its largest again.",
     )
 
     @property

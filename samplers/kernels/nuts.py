@@ -207,7 +207,7 @@ class NUTS(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one leapfrog step. Too large, and trajectories lose their energy at once; small ones are long to compute.",
+        doc="The time of one leapfrog step. If it is too large, trajectories diverge at once; with a small one they take long to compute.",
     )
     max_depth = Count(
         8,

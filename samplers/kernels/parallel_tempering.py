@@ -98,7 +98,7 @@ class ParallelTempering(Tempered):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time that a proposal of every rung advances. Too large, and all are rejected.",
+        doc="The time that a proposal of every rung advances. If it is too large, all proposals are rejected.",
     )
 
     def packed(self, target: Target) -> NDArray[np.float64]:

@@ -129,7 +129,7 @@ class PSGLD(Sampler):
         bounds=(0.0, 0.99999),
         tex=r"\alpha",
         label="Memory α",
-        doc="How much of the average of the squared gradients a step keeps: it reaches back over 1/(1 − α) steps.",
+        doc="The share of the average of the squared gradients that a step keeps; the average spans about 1/(1 − α) steps.",
     )
     floor = Real(
         1.0,
