@@ -494,7 +494,9 @@ def _question(fields: Fields) -> Question | None:
     assert answer is not None
     if replies[answer - 1]:
         raise question.location.error(
-            (*question.path, "options", answer - 1), replies[answer - 1], "the right option has no reply: why says it"
+            (*question.path, "options", answer - 1),
+            replies[answer - 1],
+            "the right option takes no reply: why explains it",
         )
     by = question.key("by", tuple(GROUNDS), MEASURE)
     question.done()
@@ -691,7 +693,7 @@ def _claim(fields: Fields, step: Step, before: Step | None = None) -> Claim:
         raise fields.error(
             "quantity",
             quantity,
-            "ratio and difference need against, the number of the other lane, and the others have none",
+            "ratio and difference need against, the number of the other lane; other quantities take none",
         )
     reduction, where = _reduction(fields, step, lane, against) if swept else (None, ())
     made = MEASURES[measure.key](**measure.values())
@@ -765,9 +767,9 @@ def _goal(fields: Fields, values: Mapping[str, Any], has_error: bool, n_chains: 
         raise fields.error("equals", "…", "a claim has either equals, or above, below or both")
     margins = [name for name in ("tolerance", "relative", "errors") if getattr(goal, name) is not None]
     if about and not margins:
-        raise fields.error("equals", values.get("equals", "exact"), "with it goes tolerance, relative or errors")
+        raise fields.error("equals", values.get("equals", "exact"), "it needs tolerance, relative or errors")
     if not about and ("tolerance" in margins or "relative" in margins):
-        raise fields.error(margins[0], values[margins[0]], "with above and below goes at most errors")
+        raise fields.error(margins[0], values[margins[0]], "above and below allow no margin but errors")
     if goal.above is not None and goal.below is not None and not goal.above < goal.below:
         raise fields.error("above", goal.above, f"allowed is less than below = {goal.below:g}")
     if goal.errors is not None and not (has_error and n_chains >= FEWEST):
@@ -823,5 +825,5 @@ def _paper(fields: Fields, goal: Goal) -> Paper | None:
     if is_number(number) and ours is not None and not reason:
         allowed = max(goal.tolerance or 0.0, (goal.relative or 0.0) * abs(number))
         if abs(ours - number) > max(allowed, 1e-12 * abs(number)):
-            raise paper.error("reason", "", f"ours is {ours:g} and the paper's {number:g}: a sentence says why")
+            raise paper.error("reason", "", f"ours is {ours:g} and the paper's {number:g}: a sentence must say why")
     return Paper(figure, number, ours, reason)

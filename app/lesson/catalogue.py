@@ -52,7 +52,7 @@ class Catalogue:
             self._dialog.open = True
 
     def update(self) -> None:
-        """The same of the list that is shown, where more is known of the files than when it was made."""
+        """Update the list on the page if more is known about the files than when the list was made."""
         if self._shown != (outlines(), known_problems()):
             self._fill()
 

@@ -213,7 +213,7 @@ class Runner(Live):
             self._next = asyncio.get_running_loop().call_later(slow, self._step_when_due)
 
     def _on_experiment(self, event: Any) -> None:
-        # Of several changes made at once the event knows only the last one's old value.
+        # If several changes are made at once, the event has only the old value of the last one.
         old, new = self._known, event.new
         self._known = new
         if _structure(old) != _structure(new) or not _succeeds(new, old):
@@ -222,7 +222,7 @@ class Runner(Live):
         to = new.target if old.target != new.target else None
         for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
             if before != after or to:
-                # Of several between two frames the last counts; a page that nobody looks at has no frames.
+                # The last of several changes between two frames counts; a hidden page has no frames.
                 earlier = self._changes[i].target if i in self._changes else None
                 self._changes[i] = Change(0, after.sampler, after.gradient, to or earlier)
         self._ask(rebuild=self._built is not None and self._wanted() != self._built)

@@ -221,7 +221,9 @@ class ExportMenu:
                 "A recording of this experiment is being made, which takes ten seconds: models of data need Python to run.",
             )
         else:
-            self.notify("info", "The live page is being made. Functions that were never compiled for it take a minute.")
+            self.notify(
+                "info", "The live page is being made. Functions that are not yet compiled for it take a minute."
+            )
         make = partial(
             live_page, experiment, shown=views, axis=self.state.axis, upload=self.state.own_data, lab=self._address
         )

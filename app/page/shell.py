@@ -69,7 +69,7 @@ class Page(Session):
         self.controls = Controls(self.state, self.notifications.notify, later=self.later)
         self.runner = Runner(self.state, self)
         self._facts: tuple[Any, dict[str, str]] = (None, {})
-        """Of which target, and what they are."""
+        """A target, and the facts on its card."""
         self._shown_cards: Any = None
         self._told = False
         self.workbench = Workbench(self.state, self.notifications.notify, self.later, self.do_later)

@@ -138,7 +138,7 @@ class Connections:
 
 
 OPEN = Connections()
-"""Those of this process."""
+"""The open connections of this process."""
 
 
 class Stream(IOStream):
@@ -170,7 +170,7 @@ class Bounded(Serving):
 
     def handle_stream(self, stream: IOStream, address: Any) -> None:
         """Serve a connection, or close it at once."""
-        # Of one with TLS, which a proxy should have, there is no bound.
+        # A connection with TLS, which a proxy should handle, has no bound.
         if type(stream) is IOStream:
             stream = Stream(stream.socket, max_buffer_size=self.max_buffer_size, read_chunk_size=self.read_chunk_size)
             if not OPEN.begin(stream, whose(address[0]) if isinstance(address, tuple) else ""):

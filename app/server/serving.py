@@ -84,7 +84,7 @@ class Served:
     """A server in a process of its own."""
 
     url: str
-    """Of its page."""
+    """The address of its page."""
     process: "subprocess.Popen[bytes]"
     log: Path
 
