@@ -60,7 +60,7 @@ class Goal:
     tolerance: float | None = None
     relative: float | None = None
     errors: float | None = None
-    """So many standard errors; with bounds, the number must be within them by so many."""
+    """The margin in standard errors; with bounds, the number must lie within them by this margin."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Paper:
     figure: str
     number: float | str
     ours: float | None
-    """As it was measured at full length; a run at full length holds it against what it measures."""
+    """The lab's number from a run at full length; later runs at full length compare their result with it."""
     reason: str
     """Why the two differ, in a sentence."""
 
@@ -87,7 +87,7 @@ class Claim:
     """The other lane of a ratio or a difference. Behind the lanes of a changed run, the unchanged ones are counted."""
     quantity: str
     reduction: str | None
-    """How a sweep becomes one number."""
+    """The reduction of a sweep to one number."""
     where: tuple[tuple[str, Any], ...]
     """The values of a sweep's axes."""
     goal: Goal
@@ -97,7 +97,7 @@ class Claim:
     supports: tuple[str, ...] = ()
     """The part of the step that it proves: the marked answer, the watch sentence."""
     change: Mapping[str, Any] | None = field(default=None, hash=False)
-    """Of a check: what its own run has other than the step's experiment."""
+    """The changes of a check's own run to the step's experiment."""
     quick_change: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def experiment(self, spec: Experiment, quick: bool) -> Experiment:
@@ -225,7 +225,7 @@ class Step:
     watch: str
     claims: tuple[Claim, ...]
     checks: tuple[Claim, ...]
-    """Of the marked answer and the watch sentence: judged like claims, and not shown."""
+    """The checks of the marked answer and the watch sentence: judged like claims, and not shown."""
     sweep: Sweep | None
     figures: tuple[str, ...]
     names: tuple[str, ...]

@@ -140,7 +140,7 @@ def catalogue() -> dict[str, Any]:
 
 
 def _entry(cls: Any, *fields: str, made: Any = None) -> dict[str, Any]:
-    # Of an instance, since what is said may depend on the parameters; but a model would load its data.
+    # An instance, since the texts may depend on the parameters; but a model would load its data.
     made = made or cls()
     described = {name: getattr(made, name) for name in fields}
     return {"key": cls.key, **described, "doc": (cls.__doc__ or "").strip(), "parameters": _parameters(cls)}

@@ -18,7 +18,7 @@ from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, SETTINGS, sett
 MAX_QUERY = 8_000
 """Servers and chat programs pass on at most that many characters."""
 MAX_FIELDS = 64
-"""Of a link; the page writes fewer than half of that."""
+"""The most fields of a link; the page writes fewer than half of that."""
 LINK_FIELDS = ("target", "lane", *SETTINGS)
 """The fields of a link that belong to the experiment; beside them it has its version, ``v``."""
 _SELDOM = ("temperature", "n_steps", "burn_in", "thin", "start", "momentum")

@@ -37,7 +37,7 @@ class Part(NamedTuple):
     name: str
     """One of the sampler's :attr:`~samplers.kernels.base.Sampler.parts`."""
     path: Array
-    """Where it goes, (points, numbers of a chain): θ, and behind it what the chain has besides, such as a momentum."""
+    """Its path, (points, numbers of a chain): θ, and behind it the auxiliary variables, such as a momentum."""
     numbers: Numbers
     aside: bool = False
     """Whether it only shows something, such as a trajectory that a point will be drawn from, and moves nothing."""
@@ -164,7 +164,7 @@ class Play:
 
 
 def _nothing() -> None:
-    """Of a chain that is not shown no path is kept."""
+    """Keep no path of a chain that is not shown."""
 
 
 def take_apart(run: Any, chain: int = 0) -> ChainStep:

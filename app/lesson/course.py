@@ -14,7 +14,7 @@ from sgmcmc_lab.lessons.outline import Outline, outline
 from sgmcmc_lab.samplers.low_priority import workers
 
 NOWHERE = ("n_steps", "burn_in", "thin")
-"""Addresses for which the page has no widget: how long something runs is up to the person."""
+"""Addresses for which the page has no widget, since the user decides how long an experiment runs."""
 _LOCK = threading.Lock()
 _READ: dict[str, tuple[Any, Library]] = {}
 _OUTLINES: dict[str, tuple[Any, tuple[dict[str, Outline], tuple[str, ...]]]] = {}

@@ -35,7 +35,7 @@ class CoursePosition(param.Parameterized):
 
     @property
     def waiting(self) -> bool:
-        """Whether there is a question to be answered before anything runs."""
+        """Whether a question must be answered before the experiment runs."""
         return self.step is not None and self.step.question is not None and self.answer is None and not self.free
 
     @property

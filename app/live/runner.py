@@ -26,14 +26,14 @@ from sgmcmc_lab.samplers.parameters import SpecError
 log = logging.getLogger(__name__)
 
 PATIENT_SECONDS = 0.1
-"""While something is being made ready, the page is told this often how long it has taken."""
+"""The time between two messages on the page about an experiment that is being prepared."""
 LONG_SECONDS = 1.0
-"""A step that has run for so long is spoken of, and nobody has to wait for its end."""
+"""Seconds after which a running step is reported on the page, and no longer waited for."""
 LONG = "A step of this experiment takes {}. Fewer chains, less data or fewer gradients per step make it shorter. These changes, another target and Reset take effect at once."
 EARLY_SECONDS = 0.7
 """Where exact answers take longer, the chains begin beside rough ones."""
 LIGHT = 1000
-"""So many chains of a density begin within a millisecond or two."""
+"""The most chains of a density that start within a millisecond or two."""
 ROUGH = "Until it is there, the pictures show that of a few draws, and no claim is judged."
 _LOADER = Pool(2, "loader")
 _FINDER = Pool(2, "finder")

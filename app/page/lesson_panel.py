@@ -184,7 +184,7 @@ class LessonPanel:
         return [(model, news(lesson.key, outcomes)) for model in self.progress.ids]
 
     def withhold(self, asked: bool) -> None:
-        """Leave the step's question to the room, which is asked it and told nothing yet; or take it back."""
+        """Leave the step's question to the room, which answers it first; or take it back."""
         if asked != self._withheld:
             self._withheld = asked
             self._refresh()

@@ -41,9 +41,9 @@ MOST_OF_ADDRESS = {"link": 250, "room": 25}
 """The largest number for one address, which a whole school, or all clients of a proxy, may share: 25 classes at a
 time."""
 IDLE_SECONDS = 600.0
-"""A room that nobody was in for so long, or a link that nobody opened, gives way where there are too many."""
+"""Seconds without use after which a room or a link is dropped if there are too many."""
 NOTE_SECONDS = 60.0
-"""How often it is noted that somebody is in a room."""
+"""Seconds between two notes that a room is in use."""
 MOST_STUDENTS = 1_500
 MOST_ASKED = 200
 """Questions in a room, one after the other; the votes of the last two are kept."""

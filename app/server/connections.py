@@ -23,7 +23,7 @@ log = logging.getLogger("sgmcmc-lab")
 MAX_HEADER = 65_536
 """Bytes of a request's line and headers."""
 READ_HEADER = 1_000_000
-"""So many are read, for who sends more than ``MAX_HEADER`` is told so."""
+"""The bytes that are read, so that a sender of more than ``MAX_HEADER`` gets a message."""
 MAX_BODY = 10_000
 """Bytes of a request's body; a page sends none. Tornado would keep 100 MB of each, also of one that is then refused."""
 TIMEOUT = 30.0

@@ -68,7 +68,7 @@ def children() -> set[int]:
 
 
 def put_behind(processes: Iterable[int]) -> None:
-    """Let everything else on the machine go before these processes, and before those that they will start."""
+    """Give these processes, and those that they will start, the lowest priority on the machine."""
     import psutil
 
     for number in processes:

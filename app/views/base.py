@@ -214,7 +214,7 @@ Data = dict[str, tuple[Array, ...]]
 
 
 def in_words(text: str) -> str:
-    """A caption as it is read: without marks, in one line."""
+    """A caption as plain text, in one line."""
     lines = re.split("\n|<br>", text.strip())
     return ", ".join(" ".join(unescape(re.sub("<[^>]*>", " ", line)).split()) for line in lines)
 

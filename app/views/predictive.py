@@ -27,7 +27,7 @@ POINTS = 500
 """Rows that are drawn."""
 SHARE = (0.05, 0.95)
 BEYOND = 3.0
-"""How far the axis may reach beyond the data, as a multiple of their range: what a prior makes may be anywhere."""
+"""The largest extent of the axis beyond the data, in ranges of the data: data from a prior may be anywhere."""
 LETTERS = 56
 """The most letters of a caption line that says why nothing is simulated."""
 

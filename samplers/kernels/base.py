@@ -141,7 +141,7 @@ class Sampler(param.Parameterized):
         return int(getattr(self, "adapt_steps", 0))
 
     def thermostats(self, target: Target) -> int:
-        """The number of ξ of a chain, the last of its auxiliary variables."""
+        """The number of thermostats ξ of a chain, its last auxiliary variables."""
         return 0
 
     @property
@@ -193,7 +193,7 @@ class Sampler(param.Parameterized):
 
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
-        """The parameters that begin with another value than the one declared, on a target with these first steps."""
+        """The parameters whose initial values differ from the declared ones, on a target with these first steps."""
         known = dict(declared(cls))
         if first is None or "step_size" not in known:
             return {}
@@ -210,8 +210,8 @@ class Sampler(param.Parameterized):
         return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)
 
     native: ClassVar[Callable[[Any, Target, jit.Noise], dict[int, Loop]] | None] = None
-    """Of samplers that run formulas, native(target, noise): native code for them, with a gradient that is so noisy, by
-    the index of the packed parameters that takes its address."""
+    """``native(target, noise)`` of samplers that run formulas: their native code for a gradient with this noise, by the
+    index of the packed parameter that takes its address."""
 
     @classmethod
     def params_to_test(cls, step_size: float) -> dict[str, Value]:
@@ -228,14 +228,14 @@ class Sampler(param.Parameterized):
 
     @property
     def full_gradients_per_step(self) -> int:
-        """Gradients in one step that take all of the data whatever the estimator does, beside the others.
+        """Gradients in one step that take all data with every estimator, in addition to the others.
 
-        Each counts for as many evaluations of the estimator as touch all of the data on average.
+        Each counts as the number of evaluations of the estimator that use all data on average.
         """
         return 0
 
     def most_gradients(self, batch_size: int = 0) -> int:
-        """The evaluations of the estimator, of so many data or of all (0), that one step may take."""
+        """The most evaluations of the estimator in one step, with this batch size or with all data (0)."""
         return self.gradients_per_step
 
     def data_beside(self, target: Target) -> int:

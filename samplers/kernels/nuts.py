@@ -150,7 +150,7 @@ def advance(rng, state, model, source, params, out, n, info):
                         break
                     leaves[k], leaf_r[k] = x[0], r[0]
                     log_new = np.logaddexp(log_new, -above)
-                    # Of the first leaf the share is 1.
+                    # The share of the first leaf is 1.
                     if rng.random() < exp(-above - log_new):
                         picked[:], picked_grad[:] = x[0], slope[0]
                     if _half_turned(leaves, leaf_r, k, side):
