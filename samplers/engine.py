@@ -479,7 +479,7 @@ class Run:
 
     @property
     def _gradients_since(self) -> float:
-        """The gradient evaluations since their cost last changed; from the total of steps, so that chunks do not round."""
+        """The evaluations since their cost last changed; from the total of steps, so that chunks do not round."""
         made = (self.steps - self._priced_from) * self.spec.n_chains
         return made * self._gradients_per_step + self._counted / self._counts_of_gradient
 

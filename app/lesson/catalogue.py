@@ -137,5 +137,5 @@ def broken(problems: tuple[str, ...]) -> str:
     listed = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
     return (
         "<div style='border-left:4px solid #d3473d;padding:4px 10px;font-size:14px;overflow-wrap:anywhere'>"
-        f"<b>Not all is right with the lessons' files:</b><ul style='margin:4px 0;padding-left:1.2em'>{listed}</ul></div>"
+        f"<b>Some lesson files have errors:</b><ul style='margin:4px 0;padding-left:1.2em'>{listed}</ul></div>"
     )

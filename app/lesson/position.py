@@ -104,7 +104,7 @@ def find_step(fields: dict[str, str], messages: list[str]) -> tuple[Lesson, int]
     try:
         lesson = lesson_of(fields["lesson"])
     except LessonError as error:
-        messages.append(f"lesson = {fields['lesson'][:40]!r}: its file is not right. {error}")
+        messages.append(f"lesson = {fields['lesson'][:40]!r}: its file has an error. {error}")
         return None
     if lesson is None:
         # Appendices would make a long list longer.

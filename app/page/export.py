@@ -63,7 +63,7 @@ from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.own import keep"""
 _OWN = """
     if len(sys.argv) != 2:
-        sys.exit("Give the CSV file of the table after the program: it is somebody's own, and not in here.")
+        sys.exit("Give the CSV file of the table after the program; the program does not contain it.")
     # The experiment finds its table as long as this name holds it.
     form = {form}
     table = keep(TARGETS["{target}"].read({{sys.argv[1]: Path(sys.argv[1]).read_bytes()}}, form))"""

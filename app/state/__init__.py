@@ -325,7 +325,7 @@ class AppState(param.Parameterized):
             raise SpecError(
                 f"target.{kind.model.data_parameter}",
                 short_name(next(iter(files))),
-                "it is not the file that the link was made with; bring that one, or choose another table in the menu first to begin with a file of your own",
+                "it is not the file that the link was made with; upload that one, or first choose another table in the menu to start with a file of your own",
             )
         with param.parameterized.batch_call_watchers(self):
             self.upload = upload

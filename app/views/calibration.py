@@ -37,7 +37,7 @@ class CalibrationView(View):
     key = "calibration"
     constant_steps = True
     title = "Simulation-based calibration"
-    hint = "ranks among posterior draws; grey: 99 % where all is right"
+    hint = "ranks among posterior draws; grey: 99 % if correct"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
