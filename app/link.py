@@ -28,7 +28,7 @@ the words of :data:`lessons.specs.WORDS`."""
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 """The signs of a code, without those that are taken for each other."""
 LETTERS = 8
-"""Of a code: 8·10¹¹ of them, so that a thousand codes are found by trying in some 10⁹ requests."""
+"""The length of a code. There are 8·10¹¹ codes: guessing one of a thousand takes some 10⁹ requests."""
 CODE = re.compile(f"[{ALPHABET}]{{{LETTERS}}}")
 """The code of a room or of a short link."""
 MAX_PARTS = 60
@@ -178,7 +178,7 @@ def _without_upload(experiment: Experiment, messages: list[str]) -> Experiment:
     name = kind.model.data_parameter
     built_in = dict(declared(kind.model))[name].default
     messages.append(
-        f"This link was made with somebody's own file, which no link holds: the {name} {built_in} is shown instead. Bring the file with the button {kind.label}."
+        f"This link was made with somebody's own file, which no link holds: the {name} {built_in} is shown instead. Upload the file with the button {kind.label}."
     )
     data = experiment.to_dict()
     data["target"]["params"][name] = built_in
@@ -219,7 +219,7 @@ def read_fields(query: str) -> tuple[dict[str, str], list[str]]:
     # Jupyter's proxy, on Binder, leaves its own token in the address.
     unknown = [name for name in fields if name not in ("v", "token", *LINK_FIELDS, *of_page)]
     return fields, [
-        *(str(SpecError(name, fields[name], "the link has no such field; it is passed over")) for name in unknown),
+        *(str(SpecError(name, fields[name], "the link has no such field; it is ignored")) for name in unknown),
         *given_again(listed, of_page),
     ]
 

@@ -8,7 +8,7 @@ from sgmcmc_lab.lessons.lesson import BIAS, DIFFERENCE, RATIO, RELATIVE_BIAS, Cl
 from sgmcmc_lab.lessons.measures.base import NAN, Estimate
 
 SHARE = 0.1
-"""Of the effect: an error larger than this is too large for a check mark."""
+"""The largest error of a check mark, as a share of the effect."""
 ERRORS = 4.0
 """Standard errors that chance may be off, where a claim names none."""
 STALE = 0.1
@@ -126,8 +126,8 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
 def _chance(goal: Goal, found: Estimate, expected: float | None) -> float | None:
     """The error of a number that is not yet known well enough to be held against its goal.
 
-    Of a claim about a number the error may be a tenth of it, or the tolerance that the claim gives; of one with bounds
-    it may be the way to the nearest one. Of 0 there is no tenth: the claim's own margin decides alone.
+    For a claim about a number, the error may be a tenth of the number, or the tolerance of the claim; of one with
+    bounds it may be the way to the nearest one. For the number 0, the claim's own margin decides alone.
     """
     bounds = [bound for bound in (goal.above, goal.below) if bound is not None]
     if not math.isfinite(found.value) or not (expected or bounds):

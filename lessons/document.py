@@ -18,7 +18,7 @@ from sgmcmc_lab.samplers.files import read_file
 from sgmcmc_lab.samplers.parameters import SpecError
 
 MAX_BYTES = 200_000
-"""Of a file."""
+"""The largest size of a file."""
 MAX_SECTIONS = 40
 MAX_PROSE = 8_000
 """Characters of one text."""
@@ -54,7 +54,7 @@ class Location:
     """The line of the document, from 0, in which a value is given."""
 
     def line(self, path: Path_) -> int:
-        """The line of the file that gives this value, or else what it is part of."""
+        """The line of the file that gives this value, or the value that contains it."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.first + self.lines.get(path, 0)

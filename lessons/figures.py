@@ -30,7 +30,7 @@ from sgmcmc_lab.samplers.settings import ANY_SAMPLER
 from sgmcmc_lab.samplers.trace import Trace
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5518f", "#56b4e9", "#e69f00")
-"""Of lanes and methods: the page's four, and two more of Okabe and Ito's palette."""
+"""The colours of lanes and methods: the page's four, and two more of Okabe and Ito's palette."""
 DASHES = {
     "bokeh": ("solid", "dashed", "dotdash", "dotted", "dashdot", "6 2"),
     "matplotlib": ("solid", "dashed", "dashdot", "dotted", (0, (5, 1, 1, 1)), (0, (6, 2))),
@@ -43,7 +43,7 @@ EXACT = "#8d99ae"
 CELLS = 60
 """Bars of a histogram."""
 WIDTH, HEIGHT = 620, 340
-"""Of a figure in Bokeh, in pixels."""
+"""The size of a figure in Bokeh, in pixels."""
 AXIS, LETTER, APART = 260.0, 7.0, 8.0
 """Pixels of the axis of a sweep on a phone, of a letter of its labels, and between two labels."""
 MANTISSAS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
@@ -145,7 +145,7 @@ def write(outcome: Outcome, lesson: Lesson, folder: Path) -> list[Path]:
 
 def bokeh_plot(made: Any) -> Any:
     """HoloViews' plot of a figure: ``state`` is Bokeh's figure, or a layout of it and its table, and ``update(i)``
-    shows a frame. Of a figure's tools those that select remain.
+    shows a frame. Only the figure's selection tools remain.
     """
     prepare("bokeh")
     # Its renderer would give its theme to the document of whoever looks at a page.
@@ -192,7 +192,7 @@ class Lanes:
     """Runs to be drawn together."""
 
     runs: tuple[tuple[Any, ...], ...]
-    """Of every lane the runs of its seeds: traces, or runs on a model of data."""
+    """The runs of every lane, one per seed: traces, or runs on a model of data."""
     names: tuple[str, ...]
     coordinate: int
     """Counted from 1; the last one where there are fewer."""
@@ -362,7 +362,7 @@ def swept(
 ) -> list[Swept]:
     """The drawing of each lane along an axis, or of the one that the claims are about; over the others the best mean.
 
-    Of a bias the size is drawn, for a log axis has no signs; of three points or more the slope is told.
+    A bias is drawn by its size, for a log axis has no signs; of three points or more the slope is told.
     """
     assert step.sweep is not None
     axis = axis or sweeps.axis_of(step)

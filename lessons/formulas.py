@@ -39,7 +39,7 @@ ELEMENTS = frozenset(
         "none",
     ]
 )
-"""Those of MathML that a formula may become: signs and where they stand, no links, actions, or texts of other kinds."""
+"""The elements of MathML in a formula: signs and their layout, without links, actions, or other texts."""
 _WORD, _LENGTHS = (
     re.compile(r"[A-Za-z-]{1,30}"),
     re.compile(r"-?[0-9.]{1,10}(?:em|ex|px|pt|mu|%)?(?: -?[0-9.]{1,10}(?:em|ex|px|pt|mu|%)?)*"),

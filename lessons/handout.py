@@ -20,8 +20,8 @@ from sgmcmc_lab.lessons.prose import as_html, without_paragraph
 from sgmcmc_lab.lessons.scripts import functions, of_models, policy
 
 CAPTIONS = {
-    "marginal": "One coordinate: what the chains visited, and the exact density in grey.",
-    "joint": "How often the chains were where; the lines are contours of the exact density.",
+    "marginal": "One coordinate: the histogram of the draws, and the exact density in grey.",
+    "joint": "The joint histogram of the draws; the lines are contours of the exact density.",
     "trace": "The first chain of each lane.",
     "autocorrelation": "Autocorrelation against the lag.",
     "sweep": "Each point is a mean over seeds, and its bar their range.",

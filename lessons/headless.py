@@ -29,10 +29,10 @@ class Outcome:
     step: Step
     quick: bool
     results: tuple[Result, ...]
-    """Of the claims."""
+    """The results of the claims."""
     checks: tuple[Result, ...]
     lanes: tuple[tuple[Any, ...], ...]
-    """Of every seed the lanes: :class:`~lessons.measures.base.Evidence`, or :class:`~samplers.models.run.ModelRun`."""
+    """The lanes of every seed: :class:`~lessons.measures.base.Evidence`, or :class:`~samplers.models.run.ModelRun`."""
     table: sweeps.Table | None
 
 

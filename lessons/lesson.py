@@ -60,7 +60,7 @@ class Goal:
     tolerance: float | None = None
     relative: float | None = None
     errors: float | None = None
-    """So many standard errors; with bounds, the number must be within them by so many."""
+    """The margin in standard errors; with bounds, the number must lie within them by this margin."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Paper:
     figure: str
     number: float | str
     ours: float | None
-    """As it was measured at full length; a run at full length holds it against what it measures."""
+    """The lab's number from a run at full length; later runs at full length compare their result with it."""
     reason: str
     """Why the two differ, in a sentence."""
 
@@ -87,7 +87,7 @@ class Claim:
     """The other lane of a ratio or a difference. Behind the lanes of a changed run, the unchanged ones are counted."""
     quantity: str
     reduction: str | None
-    """How a sweep becomes one number."""
+    """The reduction of a sweep to one number."""
     where: tuple[tuple[str, Any], ...]
     """The values of a sweep's axes."""
     goal: Goal
@@ -97,7 +97,7 @@ class Claim:
     supports: tuple[str, ...] = ()
     """The part of the step that it proves: the marked answer, the watch sentence."""
     change: Mapping[str, Any] | None = field(default=None, hash=False)
-    """Of a check: what its own run has other than the step's experiment."""
+    """The changes of a check's own run to the step's experiment."""
     quick_change: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def experiment(self, spec: Experiment, quick: bool) -> Experiment:
@@ -225,7 +225,7 @@ class Step:
     watch: str
     claims: tuple[Claim, ...]
     checks: tuple[Claim, ...]
-    """Of the marked answer and the watch sentence: judged like claims, and not shown."""
+    """The checks of the marked answer and the watch sentence: judged like claims, and not shown."""
     sweep: Sweep | None
     figures: tuple[str, ...]
     names: tuple[str, ...]
@@ -494,7 +494,9 @@ def _question(fields: Fields) -> Question | None:
     assert answer is not None
     if replies[answer - 1]:
         raise question.location.error(
-            (*question.path, "options", answer - 1), replies[answer - 1], "the right option has no reply: why says it"
+            (*question.path, "options", answer - 1),
+            replies[answer - 1],
+            "the right option takes no reply: why explains it",
         )
     by = question.key("by", tuple(GROUNDS), MEASURE)
     question.done()
@@ -691,7 +693,7 @@ def _claim(fields: Fields, step: Step, before: Step | None = None) -> Claim:
         raise fields.error(
             "quantity",
             quantity,
-            "ratio and difference need against, the number of the other lane, and the others have none",
+            "ratio and difference need against, the number of the other lane; other quantities take none",
         )
     reduction, where = _reduction(fields, step, lane, against) if swept else (None, ())
     made = MEASURES[measure.key](**measure.values())
@@ -765,9 +767,9 @@ def _goal(fields: Fields, values: Mapping[str, Any], has_error: bool, n_chains: 
         raise fields.error("equals", "…", "a claim has either equals, or above, below or both")
     margins = [name for name in ("tolerance", "relative", "errors") if getattr(goal, name) is not None]
     if about and not margins:
-        raise fields.error("equals", values.get("equals", "exact"), "with it goes tolerance, relative or errors")
+        raise fields.error("equals", values.get("equals", "exact"), "it needs tolerance, relative or errors")
     if not about and ("tolerance" in margins or "relative" in margins):
-        raise fields.error(margins[0], values[margins[0]], "with above and below goes at most errors")
+        raise fields.error(margins[0], values[margins[0]], "above and below allow no margin but errors")
     if goal.above is not None and goal.below is not None and not goal.above < goal.below:
         raise fields.error("above", goal.above, f"allowed is less than below = {goal.below:g}")
     if goal.errors is not None and not (has_error and n_chains >= FEWEST):
@@ -823,5 +825,5 @@ def _paper(fields: Fields, goal: Goal) -> Paper | None:
     if is_number(number) and ours is not None and not reason:
         allowed = max(goal.tolerance or 0.0, (goal.relative or 0.0) * abs(number))
         if abs(ours - number) > max(allowed, 1e-12 * abs(number)):
-            raise paper.error("reason", "", f"ours is {ours:g} and the paper's {number:g}: a sentence says why")
+            raise paper.error("reason", "", f"ours is {ours:g} and the paper's {number:g}: a sentence must say why")
     return Paper(figure, number, ours, reason)

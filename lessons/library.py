@@ -18,7 +18,7 @@ COURSE = Path(__file__).parent / "course"
 VARIABLE = "SGMCMC_LESSONS"
 """The environment variable that names a teacher's own folders, separated as in PATH."""
 MAX_FILES = 200
-"""Of one folder."""
+"""The most files of one folder."""
 
 
 Known = TypeVar("Known", Lesson, Outline)
@@ -79,7 +79,7 @@ def load_outlines(
 def find(key: str, own: Iterable[str | Path] = (), read: Callable[[Path], Lesson] = read) -> Lesson | None:
     """The lesson with this key; None where no file has its name. No other lesson's experiments are made.
 
-    Of several files with this key the first that can be read counts, as in :func:`load_all`. Raises
+    If several files have this key, the first readable one counts, as in :func:`load_all`. Raises
     :class:`LessonError`, of the first file, where none of them can be read.
     """
     first: LessonError | None = None

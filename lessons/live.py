@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers.expressions import evaluate, parse
 LIVE = re.compile(r"\{=([^{}]{1,200})=\}")
 """A formula in a text."""
 MOST = 20
-"""Of a text."""
+"""The most formulas of a text."""
 
 
 def values(spec: Experiment) -> dict[str, float]:

@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         "--temperature", metavar="T", help="the temperature in e^(−U/T), in place of the experiment's own"
     )
     running.set_defaults(command=_run)
-    live = commands.add_parser("live", help="a saved experiment as one HTML file that moves without a server")
+    live = commands.add_parser("live", help="a saved experiment as one HTML file that runs without a server")
     _add_experiment(live, "the table of an experiment on your own data; it will be in the page")
     live.add_argument("--out", required=True, type=Path, metavar="FILE.html", help="output file of the page")
     live.add_argument("--title", default="", help="title of the page")
@@ -140,7 +140,7 @@ def catalogue() -> dict[str, Any]:
 
 
 def _entry(cls: Any, *fields: str, made: Any = None) -> dict[str, Any]:
-    # Of an instance, since what is said may depend on the parameters; but a model would load its data.
+    # An instance, since the texts may depend on the parameters; but a model would load its data.
     made = made or cls()
     described = {name: getattr(made, name) for name in fields}
     return {"key": cls.key, **described, "doc": (cls.__doc__ or "").strip(), "parameters": _parameters(cls)}
@@ -224,7 +224,7 @@ def _range(entry: dict[str, Any]) -> str:
 
 
 def _pairs(data: dict[str, Any]) -> str:
-    lines = ["WHAT GOES WITH WHAT: target, sampler, gradients"]
+    lines = ["COMBINATIONS THAT FIT: target, sampler, gradients"]
     gradients: dict[tuple[str, str], list[str]] = {}
     for x in data["combinations"]:
         gradients.setdefault((x["target"], x["sampler"]), []).append(x["gradient"])
@@ -233,7 +233,7 @@ def _pairs(data: dict[str, Any]) -> str:
 
 
 def _studies(data: dict[str, Any]) -> str:
-    lines = ["WHAT GOES WITH WHAT: model, methods"]
+    lines = ["COMBINATIONS THAT FIT: model, methods"]
     for model in data["models"]:
         fitting = [x["sampler"] for x in data["model_combinations"] if x["target"] == model["key"]]
         lines.append(f"  {model['key']:<20} {', '.join(fitting)}")

@@ -229,7 +229,7 @@ def quantile(values, n, p):
 
 @jit.helper
 def below(history, kept, k, limit, out):
-    """Of each draw of the halves of all chains whether it is at most ``limit``, 1 or 0."""
+    """Whether each draw of the halves of all chains is at most ``limit``, 1 or 0."""
     chains, half = history.shape[0], kept // 2
     for c in range(chains):
         for t in range(half):
@@ -258,7 +258,7 @@ def summarise(history, kept, k, work, order, out):
     sort(values, places, chains * kept, spare, spare_places)
     lower = quantile(values, chains * kept, TAIL_PROBABILITY)
     upper = quantile(values, chains * kept, 1 - TAIL_PROBABILITY)
-    # Of an odd number of draws the one in the middle is in neither half.
+    # If the number of draws is odd, the middle one is in neither half.
     n = 0
     for i in range(chains * kept):
         c, t = places[i] // kept, places[i] % kept

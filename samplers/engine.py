@@ -294,7 +294,7 @@ class Run:
         self.memory = np.tile(gradient.first_memory(self.sampled), (self.spec.n_chains, 1))
 
     def _take_formulas(self) -> None:
-        """Let what is typed go over to native code once it is worth it."""
+        """Compile typed formulas to native code once that pays off."""
         target, sampler = self.sampled, self.sampler
         parts: list[tuple[Array, Formulas]] = []
         if target.native is not None:
@@ -304,7 +304,7 @@ class Run:
         self._tier = Tier(parts)
 
     def _price(self) -> None:
-        """Count from here on the gradients of each step, and what they, and the step beside them, touch of the data."""
+        """From here on, count the gradients of each step, and the data points that they and the step use."""
         since = self._gradients_since
         self._touched_before += since * self._data_per_gradient
         self._gradients_before += since
@@ -345,12 +345,12 @@ class Run:
 
     @property
     def interacting(self) -> bool:
-        """Whether the chains move each other, so that none has a distribution by itself."""
+        """Whether the chains interact, so that a single chain has no stationary distribution."""
         return self.sampler.interacting
 
     @property
     def now(self) -> RunSpec:
-        """A run from the start with what moves this one now."""
+        """The spec of a run from the start with the present target, sampler and gradient."""
         last = self.changes[-1] if self.changes else self.spec
         return replace(self.spec, target=self._aimed, sampler=last.sampler, gradient=last.gradient, changes=())
 
@@ -380,7 +380,7 @@ class Run:
     def change(self, change: Change) -> None:
         """Go on with other parameters from here; the statistics start again, for they are of another distribution.
 
-        Of several at one step the last counts, unless one of them gave the chains other variables.
+        The last of several changes at one step counts, unless one of them gave the chains other variables.
         """
         change, last = change._replace(step=self.steps), self.changes[-1] if self.changes else None
         again = last is not None and last.step == self.steps != self._redrawn_at
@@ -479,7 +479,7 @@ class Run:
 
     @property
     def _gradients_since(self) -> float:
-        """Those since they were last priced; from the steps as a whole, so that chunks change nothing by rounding."""
+        """The evaluations since their cost last changed; from the total of steps, so that chunks do not round."""
         made = (self.steps - self._priced_from) * self.spec.n_chains
         return made * self._gradients_per_step + self._counted / self._counts_of_gradient
 
@@ -509,7 +509,7 @@ class Run:
         places, theta = np.split(self._counted_and_marked[jit.N_COUNTS :], [jit.N_MARKS])
         slots = np.arange(max(0, made - jit.N_MARKS), made) % jit.N_MARKS
         steps, chains = np.divmod(places[slots].astype(np.int64), self.spec.n_chains)
-        # Of a chunk that ended early, some steps were not made.
+        # A chunk that ended early did not make all of its steps.
         good = steps < self.steps
         return Divergent(steps[good] + 1, chains[good], theta.reshape(-1, dim)[slots[good]])
 
@@ -532,7 +532,7 @@ class Run:
         )
 
     def standing(self) -> "Run":
-        """The run as it is now: what is measured of it stays, wherever this one goes on to."""
+        """A copy of the run as it is now, which later steps do not change."""
         other = copy.copy(self)
         other.statistics, other._counted_and_marked = self.statistics.copy(), self._counted_and_marked.copy()
         return other

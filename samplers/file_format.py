@@ -1,7 +1,7 @@
 """The format of a file of a person's own: guessed where it is not chosen, stated in a sentence, and open to change.
 
-The format of a table is its encoding, separator, title row, decimal mark, missing values and columns. Of other files it
-is the encoding.
+The format of a table is its encoding, separator, title row, decimal mark, missing values and columns. The format of
+other files is their encoding.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from sgmcmc_lab.samplers.files import ENCODINGS, FileError, count_lines, csv_row
 from sgmcmc_lab.samplers.parameters import SpecError
 
 NO_SEPARATOR = "\x1f"
-"""Of a file of one column: no text has the unit separator."""
+"""The separator of a file of one column: no text has the unit separator."""
 SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "vertical bar", ",": "comma", " ": "space", NO_SEPARATOR: "none"}
 """The most telling first: a decimal mark or a sentence has commas, and a name has spaces."""
 YES, NO = "yes", "no"
@@ -82,7 +82,7 @@ class Choice(NamedTuple):
     """A part of a format that a person may change."""
 
     field: str
-    """Of :class:`Format`."""
+    """The field of :class:`Format`."""
     label: str
     options: dict[str, str]
     """The allowed values, by what a menu calls them."""
@@ -150,7 +150,7 @@ def is_missing(text: str, among_numbers: bool = True) -> bool:
 
 
 def guess_decimal(cells: Iterable[str], separator: str) -> str:
-    """The mark that makes more of the cells numbers. Of 1,234 alone it is a comma where semicolons part the columns."""
+    """The mark that makes more of the cells numbers. In 1,234 alone: a comma if semicolons separate the columns."""
     marked = list(islice((cell for cell in cells if "," in cell or "." in cell), SAMPLE_NUMBERS))
     points, commas = (sum(to_number(cell, mark) is not None for cell in marked) for mark in (POINT, COMMA))
     if points != commas:

@@ -17,9 +17,9 @@ from sgmcmc_lab.samplers.parameters import SpecError
 log = logging.getLogger(__name__)
 
 MAX_LINES = 1_000_000
-"""Of one file. Each line is looked at by itself, so they are counted before."""
+"""The most lines of a file. Each line is examined by itself, so they are counted first."""
 MAX_SEPARATORS = 100_000
-"""Of one row of a CSV file, in its texts or between them: a row is read at one go."""
+"""The most separators of one row of a CSV file, inside its texts or between them: a row is read at once."""
 MAX_FIELD = 30_000_000
 """Characters of a field. A document may be longer than the 131,072 that Python allows."""
 csv.field_size_limit(MAX_FIELD)  # of the whole process

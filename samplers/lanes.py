@@ -18,15 +18,15 @@ CONSTANT = Choice(Constant.key, ())
 
 
 class Change(NamedTuple):
-    """From ``step`` on (burn-in included) other parameters of the same sampler, a gradient, and perhaps other
-    parameters of the same target.
+    """A change from ``step`` on (burn-in included): other parameters of the sampler, a gradient, and, if given, other
+    parameters of the target.
     """
 
     step: int
     sampler: Choice
     gradient: Choice
     target: Choice | None = None
-    """The same as before where it is None."""
+    """The target's parameters; None leaves them as before."""
 
 
 @dataclass(frozen=True)

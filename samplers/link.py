@@ -18,7 +18,7 @@ from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET, SETTINGS, sett
 MAX_QUERY = 8_000
 """Servers and chat programs pass on at most that many characters."""
 MAX_FIELDS = 64
-"""Of a link; the page writes fewer than half of that."""
+"""The most fields of a link; the page writes fewer than half of that."""
 LINK_FIELDS = ("target", "lane", *SETTINGS)
 """The fields of a link that belong to the experiment; beside them it has its version, ``v``."""
 _SELDOM = ("temperature", "n_steps", "burn_in", "thin", "start", "momentum")
@@ -78,7 +78,7 @@ def parse_choice(field: str, text: str, messages: list[str]) -> dict[str, Any]:
         for part in inside.removesuffix(")").split(";"):
             name, colon, value = part.partition(":")
             if not colon and part:
-                messages.append(str(SpecError(field, part, "allowed is name:value; it is passed over")))
+                messages.append(str(SpecError(field, part, "allowed is name:value; it is ignored")))
             elif part:
                 if name in params:
                     messages.append(

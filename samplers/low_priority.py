@@ -12,7 +12,7 @@ it and another one want one core.
 
 
 def step_back() -> None:
-    """Let the process's own thread go before this one, where the system knows priorities of threads."""
+    """Give this thread a lower priority than the process's own, where the system knows priorities of threads."""
     if sys.platform == "linux":
         own = os.getpriority(os.PRIO_PROCESS, os.getpid())
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(own + NICENESS, 19))

@@ -21,17 +21,17 @@ from sgmcmc_lab.samplers.targets import TARGETS, Target
 MAX_JSON = 1_000_000
 """A saved experiment is a few kB."""
 MAX_CHANGES = 1000
-"""Of a lane."""
+"""The most changes of a lane."""
 # The largest full trace, in numbers: 2 GiB of draws.
 MAX_DRAWS = 2**28
-# The most that the gradients of a lane remember, and its chains beside θ, in numbers: 32 MiB each.
+# The largest memory of a lane's gradients, and of its chains' auxiliary variables, in numbers: 32 MiB each.
 MAX_MEMORY = 2**22
 # The most numbers of data that the chains of a lane look at for one gradient each: a tenth of a second or two.
 MAX_NUMBERS = 10**8
-# The same for all gradients that a step may take, of one chain always: from two seconds, of a logistic regression, to
+# The same for all gradients of a step of one chain: from two seconds, for a logistic regression, to
 # half a minute, of a typed posterior. A thousand chains of NUTS on the presets' data take a thousand gradients at most.
 MAX_STEP = 2 * 10**9
-# The most chains that move each other: 20,000 pairs in a step, of a millisecond.
+# The most interacting chains: 20,000 pairs in a step of a millisecond.
 MAX_INTERACTING = 200
 
 _STEP = Settings.param.burn_in

@@ -23,7 +23,7 @@ class Settings(param.Parameterized):
         log=True,
         tex="T",
         label="Temperature T",
-        doc="The chains sample e^(−U/T) in place of e^(−U). Cold chains, T < 1, stay near the modes; hot chains, T > 1, spread farther. All samplers but CIR, SCIR and mirrored Langevin serve; a target that has no exact answers at T refuses it.",
+        doc="The chains sample e^(−U/T) in place of e^(−U). Cold chains, T < 1, stay near the modes; hot chains, T > 1, spread farther. All samplers except CIR, SCIR and mirrored Langevin accept a temperature; a target without exact answers at T refuses it.",
     )
     n_chains = Count(
         4,
@@ -43,7 +43,7 @@ class Settings(param.Parameterized):
         bounds=(1, 1_000_000),
         log=True,
         label="Thin",
-        doc="Only every so many steps a draw is kept; the statistics count all of them.",
+        doc="One draw in this many steps is kept; the statistics count every step.",
     )
     start = RealVector(
         label="Start",
@@ -51,7 +51,7 @@ class Settings(param.Parameterized):
     )
     momentum = RealVector(
         label="Momentum",
-        doc="The momentum that all chains begin with, one number for each coordinate, separated by commas; empty: as the sampler has it. Of samplers that go on with a momentum; on a manifold the part along it counts.",
+        doc="The momentum that all chains begin with, one number for each coordinate, separated by commas; empty: the sampler draws it. Only for samplers that keep a momentum; on a manifold its tangent part counts.",
     )
 
 
@@ -63,7 +63,7 @@ class ModelSettings(param.Parameterized):
         1,
         bounds=(1, 5),
         label="Runs of each method",
-        doc="Each method runs so many times, with the seed, the next one, and so on. Curves show the mean of the runs, and a band from the lowest to the highest. The pictures are of the first.",
+        doc="The number of runs of each method, with consecutive seeds. Curves show the mean of the runs, and a band from the lowest to the highest. The pictures show the first run.",
     )
     n_steps = Count(100, bounds=(0, 1_000_000_000), label="Steps", doc="Steps of each run, without a page to stop it.")
 

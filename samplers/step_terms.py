@@ -37,7 +37,7 @@ class Part(NamedTuple):
     name: str
     """One of the sampler's :attr:`~samplers.kernels.base.Sampler.parts`."""
     path: Array
-    """Where it goes, (points, numbers of a chain): θ, and behind it what the chain has besides, such as a momentum."""
+    """Its path, (points, numbers of a chain): θ, and behind it the auxiliary variables, such as a momentum."""
     numbers: Numbers
     aside: bool = False
     """Whether it only shows something, such as a trajectory that a point will be drawn from, and moves nothing."""
@@ -93,7 +93,7 @@ class Play:
     def __init__(self, run: Any, chain: int = 0):
         if run.memory.nbytes > MOST_MEMORY:
             raise TooLongError(
-                f"A step is not taken apart where the estimator remembers {run.memory.nbytes:,} bytes of the chains; {MOST_MEMORY:,} are allowed."
+                f"A step is not shown in its parts if the estimator stores {run.memory.nbytes:,} bytes of the chains; {MOST_MEMORY:,} are allowed."
             )
         self.sampler, self.target, self.gradient = run.next_sampler, run.sampled, run.gradient
         self._whitening = run.whitening
@@ -157,8 +157,8 @@ class Play:
         numbers = 0 if batch else max(len(self.data), 1) * self.theta.shape[1]
         self._spent += gradients * (_A_CALL + batch * _A_DATUM + numbers * _A_NUMBER)
         if self._spent > MOST_MICROSECONDS:
-            what = f"{self.theta.shape[0]:,} chains, {batch or len(self.data):,} data a gradient"
-            raise TooLongError(f"A step of so many gradients is too long to be taken apart as one watches ({what}).")
+            what = f"{self.theta.shape[0]:,} chains, {batch or len(self.data):,} data points per gradient"
+            raise TooLongError(f"A step with so many gradients takes too long to be shown in its parts ({what}).")
 
     def _now(self) -> Array:
         return np.concatenate([self._restored(self.theta[self.chain]), self.momentum[self.chain]])
@@ -169,7 +169,7 @@ class Play:
 
 
 def _nothing() -> None:
-    """Of a chain that is not shown no path is kept."""
+    """Keep no path of a chain that is not shown."""
 
 
 def take_apart(run: Any, chain: int = 0) -> ChainStep:

@@ -13,7 +13,7 @@ from uuid import uuid4
 from sgmcmc_lab.samplers.files import read_file
 
 MAX_BYTES = 64_000_000
-"""Of one file; the engine's loop takes half a megabyte."""
+"""The largest size of one file; the engine's loop takes half a megabyte."""
 
 
 def read(path: Path, of: str) -> bytes | None:

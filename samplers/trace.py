@@ -107,11 +107,10 @@ class Trace:
     def to_arviz(self) -> Any:
         """An ArviZ ``DataTree`` with the group posterior, and the spec's JSON among its attributes.
 
-        Where draws have weights, the group sample_stats holds them, and of a sampler with divergent transitions
-        ``diverging``, whether the transition to the draw diverged; where that is not known for all draws,
-        the attribute ``diverging`` says why.
-        Variable ``theta`` holds θ (chain, draw, dim); on the simplex ``omega`` holds ω besides. Of a target that has
-        the log density of each row the group log_likelihood holds it (chain, draw, row), up to
+        Where draws have weights, the group sample_stats holds them, and for samplers with divergent transitions
+        ``diverging``, whether the transition to the draw diverged; where that is not known for all draws, the attribute
+        ``diverging`` says why. Variable ``theta`` holds θ (chain, draw, dim); on the simplex ``omega`` holds ω besides.
+        If the target has the log density of each row, the group log_likelihood holds it (chain, draw, row), up to
         ``MAX_LOG_LIKELIHOOD`` numbers; beyond, the attribute ``log_likelihood`` says that it is left out.
         """
         from arviz_base import from_dict

@@ -52,7 +52,7 @@ class Catalogue:
             self._dialog.open = True
 
     def update(self) -> None:
-        """The same of the list that is shown, where more is known of the files than when it was made."""
+        """Update the list on the page if more is known about the files than when the list was made."""
         if self._shown != (outlines(), known_problems()):
             self._fill()
 
@@ -137,5 +137,5 @@ def broken(problems: tuple[str, ...]) -> str:
     listed = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
     return (
         "<div style='border-left:4px solid #d3473d;padding:4px 10px;font-size:14px;overflow-wrap:anywhere'>"
-        f"<b>Not all is right with the lessons' files:</b><ul style='margin:4px 0;padding-left:1.2em'>{listed}</ul></div>"
+        f"<b>Some lesson files have errors:</b><ul style='margin:4px 0;padding-left:1.2em'>{listed}</ul></div>"
     )

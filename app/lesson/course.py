@@ -14,12 +14,12 @@ from sgmcmc_lab.lessons.outline import Outline, outline
 from sgmcmc_lab.samplers.low_priority import workers
 
 NOWHERE = ("n_steps", "burn_in", "thin")
-"""Addresses for which the page has no widget: how long something runs is up to the person."""
+"""Addresses for which the page has no widget, since the user decides how long an experiment runs."""
 _LOCK = threading.Lock()
 _READ: dict[str, tuple[Any, Library]] = {}
 _OUTLINES: dict[str, tuple[Any, tuple[dict[str, Outline], tuple[str, ...]]]] = {}
 _FILES: dict[Path, tuple[Any, Lesson | LessonError]] = {}
-"""Of each file how it was, and the lesson in it or what is wrong: where one of thirty has changed, one is read."""
+"""The state of each file when it was read, with its lesson or its error: only changed files are read again."""
 _READER = workers(1, "lessons")
 _READER_OF_ONE = workers(2, "lesson")
 """Apart from the reader of all, which at the first start is done when functions of the last lesson are compiled."""

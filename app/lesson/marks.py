@@ -112,7 +112,7 @@ def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
 
 
 def _length(claim: Claim, found: LiveResult) -> str:
-    """Of how many steps the number is once it stands; before that what is expected then, where that is another."""
+    """The number of steps of a final number; before that the number expected at the end, if it differs."""
     if found.counted == found.full:
         return f", over all {found.full:,} steps"
     if found.counted > found.full:

@@ -11,7 +11,7 @@ from sgmcmc_lab.lessons.live import number
 from sgmcmc_lab.samplers import Experiment, SpecError
 
 UNKNOWN = "–"
-"""In place of a number that what runs has not."""
+"""The text in place of a number that the running experiment does not have."""
 
 
 class Numbers(JSComponent):

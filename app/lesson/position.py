@@ -35,7 +35,7 @@ class CoursePosition(param.Parameterized):
 
     @property
     def waiting(self) -> bool:
-        """Whether there is a question to be answered before anything runs."""
+        """Whether a question must be answered before the experiment runs."""
         return self.step is not None and self.step.question is not None and self.answer is None and not self.free
 
     @property
@@ -104,7 +104,7 @@ def find_step(fields: dict[str, str], messages: list[str]) -> tuple[Lesson, int]
     try:
         lesson = lesson_of(fields["lesson"])
     except LessonError as error:
-        messages.append(f"lesson = {fields['lesson'][:40]!r}: its file is not right. {error}")
+        messages.append(f"lesson = {fields['lesson'][:40]!r}: its file has an error. {error}")
         return None
     if lesson is None:
         # Appendices would make a long list longer.

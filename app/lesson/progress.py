@@ -29,7 +29,7 @@ class ProgressStore(JSComponent):
 
     @property
     def ids(self) -> list[str]:
-        """Of the models that hold the text, for a message that changes nothing but it."""
+        """The ids of the models that hold the text, for a message that changes the text alone."""
         data = None if self._document is None else self._document.get_model_by_name(self.name)
         return [] if data is None else [data.id]
 

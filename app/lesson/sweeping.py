@@ -51,7 +51,7 @@ class SweepPicture:
         figures.thin_labels(self.figure)
         self.figure.legend[0].visible = False
         self.sources = [renderer.data_source for renderer in self.figure.renderers[: 3 * len(names)]]
-        """Of each lane its bars, its line and its markers."""
+        """The bars, the line and the markers of each lane."""
         self.captions = [
             Label(
                 x=8,

@@ -21,9 +21,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LONG_SECONDS = 0.1
-"""Work that has run for so long holds up nobody any more: two frames' steps, which end after .04 s each."""
+"""Seconds after which running work no longer blocks others: two frames' steps, which end after .04 s each."""
 MOST_LONG = 30
-"""So many pieces of work may run beside those that are short; beyond that others wait for one to end. Pages of one
+"""The most long pieces of work that run beside the short ones; further ones wait for one to end. Pages of one
 class have as many."""
 
 

@@ -26,14 +26,14 @@ from sgmcmc_lab.samplers.parameters import SpecError
 log = logging.getLogger(__name__)
 
 PATIENT_SECONDS = 0.1
-"""While something is being made ready, the page is told this often how long it has taken."""
+"""The time between two messages on the page about an experiment that is being prepared."""
 LONG_SECONDS = 1.0
-"""A step that has run for so long is spoken of, and nobody has to wait for its end."""
+"""Seconds after which a running step is reported on the page, and no longer waited for."""
 LONG = "A step of this experiment takes {}. Fewer chains, less data or fewer gradients per step make it shorter. These changes, another target and Reset take effect at once."
 EARLY_SECONDS = 0.7
 """Where exact answers take longer, the chains begin beside rough ones."""
 LIGHT = 1000
-"""So many chains of a density begin within a millisecond or two."""
+"""The most chains of a density that start within a millisecond or two."""
 ROUGH = "Until it is there, the pictures show that of a few draws, and no claim is judged."
 _LOADER = Pool(2, "loader")
 _FINDER = Pool(2, "finder")
@@ -213,7 +213,7 @@ class Runner(Live):
             self._next = asyncio.get_running_loop().call_later(slow, self._step_when_due)
 
     def _on_experiment(self, event: Any) -> None:
-        # Of several changes made at once the event knows only the last one's old value.
+        # If several changes are made at once, the event has only the old value of the last one.
         old, new = self._known, event.new
         self._known = new
         if _structure(old) != _structure(new) or not _succeeds(new, old):
@@ -222,7 +222,7 @@ class Runner(Live):
         to = new.target if old.target != new.target else None
         for i, (before, after) in enumerate(zip(old.lanes, new.lanes, strict=True)):
             if before != after or to:
-                # Of several between two frames the last counts; a page that nobody looks at has no frames.
+                # The last of several changes between two frames counts; a hidden page has no frames.
                 earlier = self._changes[i].target if i in self._changes else None
                 self._changes[i] = Change(0, after.sampler, after.gradient, to or earlier)
         self._ask(rebuild=self._built is not None and self._wanted() != self._built)

@@ -21,6 +21,6 @@ class Camera(JSComponent):
         self._send_msg({"name": name, "caption": caption, "background": background, "ink": ink, "seconds": 0})
 
     def take_film(self, name: str, caption: str, background: str, ink: str, seconds: int) -> None:
-        """Let it record them for so many of :data:`SECONDS`, and save that as WebM."""
+        """Let it record them for one of :data:`SECONDS`, and save the film as WebM."""
         assert seconds in SECONDS
         self._send_msg({"name": name, "caption": caption, "background": background, "ink": ink, "seconds": seconds})

@@ -219,7 +219,7 @@ class ControlPanel(ABC):
         self.panel = pn.Column(sizing_mode="stretch_width", margin=0)
         self._made: dict[Any, _Part] = {}
         self._following: list[_Followed] = []
-        """Of the part that is being made."""
+        """The followed widgets of the part that is being made."""
         self._errors: dict[int, str] = {}
 
     @abstractmethod

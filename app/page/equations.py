@@ -71,9 +71,9 @@ def cards(state: AppState) -> list[Any]:
             details = entry("Method", sentence(sampler)) + entry("Source", sampler.source)
         else:
             gradient = GRADIENTS[lane.gradient.key]
-            # Of categories all that a minibatch gives are numbers.
+            # For categorical data a minibatch gives only counts.
             tex = gradient.tex if MEMORY in target.provides else gradient.tex_of_categories or gradient.tex
-            # Of a sampler that is no process there is neither D nor Q.
+            # A sampler that is no process has neither D nor Q.
             formulas = [
                 x
                 for x in (update_of(lane), *falling, *(own or (sampler.diffusion, sampler.curl)), tex)

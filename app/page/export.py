@@ -63,7 +63,7 @@ from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.own import keep"""
 _OWN = """
     if len(sys.argv) != 2:
-        sys.exit("Give the CSV file of the table after the program: it is somebody's own, and not in here.")
+        sys.exit("Give the CSV file of the table after the program; the program does not contain it.")
     # The experiment finds its table as long as this name holds it.
     form = {form}
     table = keep(TARGETS["{target}"].read({{sys.argv[1]: Path(sys.argv[1]).read_bytes()}}, form))"""
@@ -221,7 +221,9 @@ class ExportMenu:
                 "A recording of this experiment is being made, which takes ten seconds: models of data need Python to run.",
             )
         else:
-            self.notify("info", "The live page is being made. Functions that were never compiled for it take a minute.")
+            self.notify(
+                "info", "The live page is being made. Functions that are not yet compiled for it take a minute."
+            )
         make = partial(
             live_page, experiment, shown=views, axis=self.state.axis, upload=self.state.own_data, lab=self._address
         )

@@ -24,7 +24,7 @@ from sgmcmc_lab.lessons import Lesson, Step
 from sgmcmc_lab.lessons.glossary import Term
 
 WIDTH = 390
-"""Of the panel beside the views, in pixels."""
+"""The width of the panel beside the views, in pixels."""
 
 BESIDE = f"""
 :host {{ display: flex !important; flex-direction: row; align-items: flex-start; max-height: none !important; }}
@@ -75,7 +75,7 @@ _SLIM = """
 :host { display: flex; flex-flow: row wrap; align-items: center; }
 .head { flex: 1 1 280px; width: auto; } .ways { flex: 0 1 auto; width: auto; }
 """
-"""Of a person who tries it herself: a line above the page."""
+"""The style of the panel in *Try it yourself*: a line above the page."""
 _OPTION = """
 .answer { display: block; width: 100%; text-align: left; font: inherit; color: inherit; background: transparent; cursor: pointer;
   border: 1.5px solid color-mix(in srgb, currentColor 35%, transparent); border-radius: 6px; padding: 6px 10px; }
@@ -143,8 +143,7 @@ class LessonPanel:
         self.progress = ProgressStore()
         """Lets the browser note what is done."""
         self._reading: tuple[Any, list[Any], set[Term]] = (None, [], set())
-        """Of which step they are, the head and the text, and the terms explained there: an answer leaves them as they
-        are on the page."""
+        """The step, its head and text on the page, and the terms explained there; an answer does not change them."""
         self._explained: set[Term] = set()
         self._numbers = Numbers(state.experiment)
         self._answered = False
@@ -185,7 +184,7 @@ class LessonPanel:
         return [(model, news(lesson.key, outcomes)) for model in self.progress.ids]
 
     def withhold(self, asked: bool) -> None:
-        """Leave the step's question to the room, which is asked it and told nothing yet; or take it back."""
+        """Leave the step's question to the room, which answers it first; or take it back."""
         if asked != self._withheld:
             self._withheld = asked
             self._refresh()

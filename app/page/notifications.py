@@ -50,7 +50,7 @@ class Notifications:
         self._errors = []
 
     def warn(self, sentences: Sequence[str]) -> None:
-        """One message of what is not as was asked."""
+        """One message with all requests that were not met."""
         if sentences:
             # The page may still be being drawn.
             self.notify("warning", "\n".join(sentences), seconds=30)

@@ -76,7 +76,7 @@ class PointerEvents:
         self._in_view(CURVE, key, ["target.energy"], lambda view: self._state.draw_energy(points))
 
     def _in_view(self, done: str, key: str, needs: Sequence[str], do: Callable[[Any], None]) -> None:
-        """Do what was asked for in a view that takes it, where the page shows the controls that it stands for."""
+        """Perform a pointer action in a view that supports it, if the page shows the controls that it replaces."""
         view = next((view for view in self._views() if view.key == key), None)
         if view is None or done not in view.gestures or self._state.experiment.of_model:
             return

@@ -474,5 +474,5 @@ async def _make_ready(query: str) -> None:
 
 
 def _compared(query: str) -> str:
-    """Of what a page shows what makes it the teacher's: not whether it plays."""
+    """The part of a query that decides whether a page agrees with the teacher's: all but ``play``."""
     return "&".join(part for part in query.split("&") if not part.startswith("play="))

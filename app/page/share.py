@@ -162,7 +162,7 @@ def _code(urls: list[str], of_room: bool) -> Any:
     more = f"<p>or {' or '.join(escape(one.removeprefix('http://')) for one in others)}</p>" if others else ""
     return pn.pane.HTML(
         f"<div class='share'><div class='code' role='img' aria-label='QR code of {escape(short)}'>{qr_svg(first)}</div>"
-        f"<div class='where'><p class='address'>{escape(short)}</p>{more}<p>Scan the code or type the address, in the same network. It leads {leads}, and lives for a day.</p></div></div>",
+        f"<div class='where'><p class='address'>{escape(short)}</p>{more}<p>Scan the code or type the address, in the same network. It leads {leads}, and expires after a day.</p></div></div>",
         sizing_mode="stretch_width",
         margin=(0, 10),
         stylesheets=[_LOOK],

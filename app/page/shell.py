@@ -29,9 +29,9 @@ WELCOME = "New here? <b><a href='?lesson=langevin{}'>Start the first lesson</a><
 """For somebody who comes without a link."""
 GUIDES = {
     "topics": "Methods learn topics from these documents. <b>First</b>, watch the words of a topic come together. <b>Then</b> change a method or its step size in the menu (☰), and see whose curve of held-out perplexity falls fastest. <b>Or</b> bring your own documents.",
-    "clusters": "Methods look for clusters among these points; nobody says how many there are. <b>First</b>, watch one cluster become several. <b>Then</b> change a method in the menu (☰), or let the points begin in 30 clusters, and see how many are left. <b>Or</b> bring your own points.",
-    "sphere_clusters": "Methods look for clusters among these points of a sphere; nobody says how many there are. <b>First</b>, turn the globe and watch one cluster become several. <b>Then</b> change the concentration κ in the menu (☰): a larger one splits the clusters, a smaller one merges them; wines are three groups at κ = 6. <b>Or</b> bring your own directions, such as vectors of words.",
-    "mixture": "Methods look for clusters among these documents; nobody says how many there are. <b>First</b>, watch each cluster find its words. <b>Then</b> change a method in the menu (☰), or let the documents begin in one cluster, and see what the samplers make of it. <b>Or</b> bring your own documents, or visits of web pages.",
+    "clusters": "Methods look for clusters among these points; their number is unknown. <b>First</b>, watch one cluster become several. <b>Then</b> change a method in the menu (☰), or let the points begin in 30 clusters, and see how many are left. <b>Or</b> bring your own points.",
+    "sphere_clusters": "Methods look for clusters among these points of a sphere; their number is unknown. <b>First</b>, turn the globe and watch one cluster become several. <b>Then</b> change the concentration κ in the menu (☰): a larger one splits the clusters, a smaller one merges them; wines are three groups at κ = 6. <b>Or</b> bring your own directions, such as vectors of words.",
+    "mixture": "Methods look for clusters among these documents; their number is unknown. <b>First</b>, watch each cluster find its words. <b>Then</b> change a method in the menu (☰), or let the documents begin in one cluster, and see what the samplers make of it. <b>Or</b> bring your own documents, or visits of web pages.",
     "factors": "Methods look for a few factors that make these columns vary together. <b>First</b>, watch the loadings sharpen, and the rates of factors that are not needed fall. <b>Then</b> change the factors K in the menu (☰), or choose the made-up data and change their rows N: gamma SGVB takes as long with all rows as with ten. <b>Or</b> bring your own rows.",
     "spherical": "Each document is an arrow of length 1 in a space with one dimension per word, and so is each topic. <b>First</b>, watch the topics turn towards their documents on the globe. <b>Then</b> change a method or its step size in the menu (☰), and see whose held-out curve falls lowest. <b>Or</b> choose documents whose topics are known, or bring your own.",
     "sparse": "Gibbs samplers of a regression that shrinks its coefficients. A sweep draws the hidden z of the data, then the coefficients: <b>first</b>, watch Minibatch Gibbs try how many z it should draw, and whether a smaller batch is cheaper than all. <b>Then</b> choose the made-up data in the menu (☰), with an effect of 0.1 and λ = 30, where it is. <b>Or</b> bring your own table.",
@@ -69,7 +69,7 @@ class Page(Session):
         self.controls = Controls(self.state, self.notifications.notify, later=self.later)
         self.runner = Runner(self.state, self)
         self._facts: tuple[Any, dict[str, str]] = (None, {})
-        """Of which target, and what they are."""
+        """A target, and the facts on its card."""
         self._shown_cards: Any = None
         self._told = False
         self.workbench = Workbench(self.state, self.notifications.notify, self.later, self.do_later)

@@ -12,7 +12,7 @@ from sgmcmc_lab.samplers.file_format import CHOICES, Choice
 from sgmcmc_lab.samplers.parameters import visible
 
 MAX_BYTES = 30_000_000
-"""Of all files that are brought at once."""
+"""The largest size of all files of one upload together."""
 BROWSERS_BYTES = 30 << 20
 """The browser looks first and sends nothing of what is larger. It counts 2²⁰ bytes as an MB, and so says 30 MB, too."""
 CHUNK_BYTES = 1_000_000
@@ -45,7 +45,7 @@ class FileBox(pmui.FileInput):
         self._take, self._refuse = take, refuse
         self._received = self._chunks = 0
         self._parts: dict[str, tuple[Any, list[bytes]]] = {}
-        """Of each file how many chunks it is to have, and those that are there."""
+        """The number of chunks of each file, and the chunks received so far."""
 
     def _handle_msg(self, msg: Any) -> None:
         status = msg.get("status") if isinstance(msg, Mapping) else None
@@ -87,7 +87,7 @@ class FileBox(pmui.FileInput):
         elif files:
             self._take(files)
         else:
-            # Of a file without a byte the browser sends no chunk.
+            # The browser sends no chunk of an empty file.
             self._refuse("No data arrived: the file is empty, or was not sent completely.")
 
 

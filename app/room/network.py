@@ -73,7 +73,7 @@ def qr_svg(text: str) -> str:
 
 
 def qr_terminal(text: str) -> str:
-    """The same for a terminal, two rows a line."""
+    """The QR code for a terminal, two rows a line."""
     out = StringIO()
     segno.make(text, micro=False, error="l").terminal(out, border=2, compact=True)
     return out.getvalue()

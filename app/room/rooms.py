@@ -28,8 +28,8 @@ from sgmcmc_lab.samplers.parameters import SpecError
 log = logging.getLogger("sgmcmc-lab")
 
 COST = 2**14
-"""Of scrypt, which makes a room's code of its maker's secret in 16 MB and .05 s. So a server that was started
-again and knows neither sees that they belong together; to find a secret for a code by trying takes some 700 years."""
+"""The cost of scrypt, which derives a room's code from its maker's secret in 16 MB and .05 s. A restarted server can
+thus check that they belong together; guessing a secret for a code takes some 700 years."""
 _PROVER = workers(1, "rooms")
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,64}")
 """The values that a browser keeps: a student's mark or a maker's secret."""
@@ -38,11 +38,12 @@ MAX_LINK = MAX_QUERY - 100
 MOST = {"link": 1_000, "room": 100}
 """Short links and rooms of a server."""
 MOST_OF_ADDRESS = {"link": 250, "room": 25}
-"""Those of one address, which a whole school may share, and all who come through one proxy: 25 classes at a time."""
+"""The largest number for one address, which a whole school, or all clients of a proxy, may share: 25 classes at a
+time."""
 IDLE_SECONDS = 600.0
-"""A room that nobody was in for so long, or a link that nobody opened, gives way where there are too many."""
+"""Seconds without use after which a room or a link is dropped if there are too many."""
 NOTE_SECONDS = 60.0
-"""How often it is noted that somebody is in a room."""
+"""Seconds between two notes that a room is in use."""
 MOST_STUDENTS = 1_500
 MOST_ASKED = 200
 """Questions in a room, one after the other; the votes of the last two are kept."""
@@ -110,7 +111,7 @@ class RoomState:
     votes: dict[str, int] = field(default_factory=dict)
     """The option of each student, counted from 1."""
     before: dict[str, int] = field(default_factory=dict)
-    """The same of the first time that the question was asked."""
+    """The options chosen when the question was asked the first time."""
     race: Race | None = None
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The best of each student: link, title, ks and tau."""
@@ -147,7 +148,7 @@ class RoomState:
 
 @dataclass(frozen=True)
 class Use:
-    """Of a short link or a room, whose it is and when it was last used."""
+    """The owner of a short link or a room, and the time of its last use."""
 
     owner: str
     made: float
@@ -157,7 +158,7 @@ class Use:
 def gives_way(kind: str, owner: str, kept: Mapping[str, Use], now: float) -> str | None:
     """The code that gives way to one more of this owner; None where none has to.
 
-    Of all that are idle it is one of who has most, the one that was not used for the longest time. Raises
+    It is idle, belongs to the owner with the most, and has been unused for the longest time. Raises
     :class:`SpecError`.
     """
     counts = Counter(use.owner for use in kept.values())

@@ -19,7 +19,7 @@ from sgmcmc_lab.samplers.targets import TARGETS
 LONGEST_VALUES = 80
 """Characters of a target's parameters beside its title."""
 ROWS = 10
-"""Of a race's table."""
+"""The rows of a race's table."""
 GONE = "This room is gone: its teacher closed it, its server was started again, or a day is over. The page continues without it, and enters it again if the teacher reopens it."
 LEFT = "You have left the room. The experiment continues here."
 ENTERING = "The server reruns your first sampler, with the same number of chains and gradients for everyone …"

@@ -11,7 +11,7 @@ REDIS = "SGMCMC_REDIS"
 DAY = 86_400
 """Seconds that a mapping lives."""
 CONNECTIONS = 16
-"""Of a process with Redis, at most; what is more waits. Without a bound three hundred answers at once open as many."""
+"""The most connections of a process to Redis; further ones wait. Without a bound, 300 simultaneous answers open 300."""
 PATIENCE = 5.0
 """Seconds until a Redis server that does not answer is taken to be away."""
 
@@ -48,7 +48,7 @@ class Store(Protocol):
 
 
 class Memory:
-    """Of this process: gone with it."""
+    """A store in this process, which ends with it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
@@ -102,7 +102,7 @@ class Memory:
 
 
 class Redis:
-    """Of all processes that name the same server."""
+    """A store that all processes with the same Redis server share."""
 
     PREFIX = "sgmcmc-lab:"
 

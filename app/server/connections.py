@@ -23,7 +23,7 @@ log = logging.getLogger("sgmcmc-lab")
 MAX_HEADER = 65_536
 """Bytes of a request's line and headers."""
 READ_HEADER = 1_000_000
-"""So many are read, for who sends more than ``MAX_HEADER`` is told so."""
+"""The bytes that are read, so that a sender of more than ``MAX_HEADER`` gets a message."""
 MAX_BODY = 10_000
 """Bytes of a request's body; a page sends none. Tornado would keep 100 MB of each, also of one that is then refused."""
 TIMEOUT = 30.0
@@ -138,7 +138,7 @@ class Connections:
 
 
 OPEN = Connections()
-"""Those of this process."""
+"""The open connections of this process."""
 
 
 class Stream(IOStream):
@@ -170,7 +170,7 @@ class Bounded(Serving):
 
     def handle_stream(self, stream: IOStream, address: Any) -> None:
         """Serve a connection, or close it at once."""
-        # Of one with TLS, which a proxy should have, there is no bound.
+        # A connection with TLS, which a proxy should handle, has no bound.
         if type(stream) is IOStream:
             stream = Stream(stream.socket, max_buffer_size=self.max_buffer_size, read_chunk_size=self.read_chunk_size)
             if not OPEN.begin(stream, whose(address[0]) if isinstance(address, tuple) else ""):

@@ -224,7 +224,7 @@ class ShortLink(RequestHandler):
         else:
             _refuse(
                 self,
-                "No link or room has this code, or not any more: they live for a day, and end with their server. Ask for a new one, or wait until the teacher has opened the room again.",
+                "No link or room has this code now. A code expires after a day, and when its server stops. Ask for a new one, or wait until the teacher has opened the room again.",
                 404,
             )
 

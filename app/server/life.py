@@ -85,7 +85,7 @@ class Serving(HTTPServer):
     """Tornado's server, whose processes end with the one that began them."""
 
     def start(self, num_processes: int | None = 1, max_restarts: int | None = None) -> None:
-        """Of several processes this one only begins the others, and begins one again that has failed.
+        """With several processes, this one only starts the others, and restarts those that fail.
 
         It holds the one end of a pipe, of which they read the other. Asked to end, it releases it, and waits for them
         as :func:`tornado.process.fork_processes` does; ended in another way, the system releases it.

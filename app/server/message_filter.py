@@ -94,7 +94,7 @@ MAX_NAME = 255
 MAX_WORD = 100
 """Characters of any other text in a message of a component."""
 MAX_NUMBERS = 400
-"""Of a message of a component: the points of a curve that was drawn."""
+"""The most numbers in a component's message: the points of a drawn curve."""
 
 
 def _word(model: Any, value: Any) -> bool:
@@ -178,10 +178,10 @@ nothing: an item that a menu does not have, or a text in place of a mapping, is 
 DOCUMENT_EVENTS = frozenset({"document_ready"})
 
 MAX_EVENTS = 100
-"""Of a message, that are passed on. A page that opens sends one or two; the rest of its news is not wanted."""
+"""The most events of a message that are passed on. A page that opens sends one or two that it needs."""
 MAX_DEPTH = 8
 MAX_CHARACTERS = 65_536
-"""Of one event: all its texts together, where a number counts as eight. A link may have half of that."""
+"""The most characters of one event's texts together, where a number counts as eight. A link may have half of that."""
 MAX_WHOLE = 2**53
 """The largest whole number that a browser can have."""
 

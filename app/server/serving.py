@@ -68,7 +68,7 @@ def children() -> set[int]:
 
 
 def put_behind(processes: Iterable[int]) -> None:
-    """Let everything else on the machine go before these processes, and before those that they will start."""
+    """Give these processes, and those that they will start, the lowest priority on the machine."""
     import psutil
 
     for number in processes:
@@ -84,7 +84,7 @@ class Served:
     """A server in a process of its own."""
 
     url: str
-    """Of its page."""
+    """The address of its page."""
     process: "subprocess.Popen[bytes]"
     log: Path
 

@@ -45,7 +45,7 @@ UNREADABLE, POLICY = 1002, 1008
 """Status codes for closing a connection (RFC 6455, 7.4)."""
 REFUSED = "A page never sends this, or sends it only once."
 FAILED = "The server could not do that; its log says why."
-TOO_LONG = f"A text in a message has at most {MAX_TEXT:,} characters: this message was passed over."
+TOO_LONG = f"A text in a message has at most {MAX_TEXT:,} characters: this message was ignored."
 EXPIRED = "This page is from an earlier server, or too old: reload it."
 
 

@@ -43,9 +43,9 @@ change; the meaning of a link does not.
 """
 DEFAULT_VIEWS = ["state", "marginal", "ks"]
 SIMPLEX_VIEWS = ["state", "components", "ks"]
-"""Of more than two coordinates, too."""
+"""The first views of a target on a simplex, or with more than two coordinates."""
 MANIFOLD_VIEWS = ["circle", "globe", "torus", "frames", "components", "marginal", "ks", "temperature"]
-"""Of which a page has those that fit: a picture of the manifold, where there is one, and the rest."""
+"""The first views of a target on a manifold; a page has those that fit."""
 WORKBENCH_VIEWS = ["drift", "marginal", "stationarity"]
 MAX_SPEED = 1_000_000
 FIRST_SPEED = 20
@@ -277,7 +277,7 @@ class AppState(param.Parameterized):
         if self.experiment.of_model:
             name = MODELS[choice.key].data_parameter
             if values.get(name) == UPLOADED and self.upload is None:
-                allowed = f"bring a file first, with the button {KINDS[choice.key].label}"
+                allowed = f"upload a file first, with the button {KINDS[choice.key].label}"
                 raise SpecError(f"target.{name}", UPLOADED, allowed)
             fits = {key: METHODS[key].fits(target["params"]) for key in samplers_of(choice.key)}
             changed = ", ".join(f"{name} = {value}" for name, value in values.items())
@@ -325,7 +325,7 @@ class AppState(param.Parameterized):
             raise SpecError(
                 f"target.{kind.model.data_parameter}",
                 short_name(next(iter(files))),
-                "it is not the file that the link was made with; bring that one, or choose another table in the menu first to begin with a file of your own",
+                "it is not the file that the link was made with; upload that one, or first choose another table in the menu to start with a file of your own",
             )
         with param.parameterized.batch_call_watchers(self):
             self.upload = upload
@@ -525,7 +525,7 @@ class AppState(param.Parameterized):
     def _set(self, **fields: Any) -> None:
         data = self.experiment.to_dict()
         if "target" in fields and is_model(fields["target"]["key"]) != self.experiment.of_model:
-            # Of the other settings some are not there, and others have another meaning.
+            # The other settings do not exist there, or have another meaning.
             data = {"seed": self.seed}
         elif "lanes" in fields:
             # A number of chains with which such an experiment begins is not chosen: other samplers begin with theirs.
@@ -588,7 +588,7 @@ def _apart(lane: Lane, twins: Sequence[Lane]) -> str:
 
 
 SYMBOLS = {r"\epsilon": "ε", r"\tau": "τ", r"\gamma": "γ"}
-"""Of parameters, as plain text."""
+"""The symbols of parameters as plain text."""
 
 
 def _method_titles(experiment: Experiment) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ LEAST = 1e-3
 
 
 def followed(samplers: Iterable[Sampler]) -> tuple[str, ...]:
-    """The names of what the adaptation of some samplers follows, and of the lengths that it learns, each once; of those
-    that adapt.
+    """The names of the numbers that the adapting samplers' adaptation follows, and of the lengths that it learns, each
+    once.
     """
     tunings = [sampler.adaptation for sampler in samplers if sampler.adaptation and sampler.steps_that_adapt]
     lengths = [tuning.length[0] for tuning in tunings if tuning.length]
@@ -29,7 +29,7 @@ def followed(samplers: Iterable[Sampler]) -> tuple[str, ...]:
 
 
 def learnt(run: Run) -> Any:
-    """The numbers of every chain, behind its momentum and what else it has as long as that."""
+    """The numbers that every chain has learnt, which follow its momentum and its other vectors."""
     return run.momentum[:, run.target.dim * declared(run).vectors :]
 
 
@@ -45,8 +45,8 @@ def adapts(run: Run) -> bool:
 
 
 def now(run: Run) -> tuple[float, float] | None:
-    """The geometric mean of ε, and the mean of what it follows in the last step, over the chains; None where none
-    adapts. NaN in place of a number that only adapting steps measure, after the last of them.
+    """The geometric mean of ε over the chains, and the mean of the number that it followed in the last step; None where
+    none adapts. After the last adapting step, NaN replaces a number that only adapting steps measure.
     """
     sampler = run.sampler
     if sampler.adaptation is None or not sampler.steps_that_adapt or not (known := learnt(run))[:, STEP_SIZE].all():
@@ -76,7 +76,7 @@ def covariance(run: Run) -> Array | None:
 
 
 class Adaptation(View):
-    """ε and what it follows, means over the chains, and the mean wanted of this; one point per frame.
+    """ε, the number that it follows, both as means over the chains, and the goal of this number; one point per frame.
 
     ε follows the acceptance, or with MCLMC the squared energy error per dimension, which only adapting steps measure.
     """
@@ -129,7 +129,7 @@ class Adaptation(View):
             out[f"lane {i}"] = np.array([lane.x]), np.array(shown[:1])
             if len(shown) > 1:
                 out[f"followed {i}"] = np.array([lane.x]), np.array(shown[1:])
-            # A number that no step measures has no wanted mean.
+            # A number that no step measures has no goal.
             out[f"wanted {i}"] = (np.full(len(shown) - 1, wanted),)
             if tuned := declared(run).length:
                 shown.append(learnt(run)[:, tuned[1]].mean())

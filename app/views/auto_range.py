@@ -7,12 +7,12 @@ import numpy as np
 from sgmcmc_lab.app.views.base import Array
 
 SHARE = 0.05
-"""Where more of a lane's latest places are outside, it has left the axis; a rare excursion moves nothing."""
+"""The share of a lane's latest positions outside, above which it has left the axis; rare excursions move nothing."""
 GROWTH = 1.5
 LENGTHS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0, 10.0, 13.0, 16.0, 20.0, 25.0)
 """The first that holds all: an axis that follows what is seen moves rarely."""
 MOST = 30.0
-"""An axis becomes at most so many times as long as it was: what blows up has left every axis."""
+"""The largest factor by which an axis grows: diverging chains leave every axis."""
 
 
 class Reach:

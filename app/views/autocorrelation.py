@@ -12,7 +12,7 @@ from sgmcmc_lab.app.views.theme import DASHES, plot
 from sgmcmc_lab.samplers.diagnostics import autocorrelation
 
 SEEN = 4.0
-"""Of τ, which is twice the time of an exponential decay: lags up to here are shown."""
+"""The largest lag shown, in multiples of τ, which is twice the time of an exponential decay."""
 ROOM = 1.25
 
 

@@ -68,12 +68,12 @@ class Feed:
     """
     rollover: int = 0
     names: tuple[str, ...] = ()
-    """Of what is played: what stands at the end of a row, by its column ``kind``. Of a text: those that it may be."""
+    """The names at the ends of played rows, by their column ``kind``; or the possible texts of a text."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The setting for which a view is built; another scene means new views."""
+    """The setting for which views are built; a new scene needs new views."""
 
     target: Any
     """The density, or the model with its data."""
@@ -85,19 +85,19 @@ class Scene:
     layouts: tuple[str, ...] = ()
     """The layout of each lane's recipe; empty for another sampler."""
     large: bool = False
-    """Whether type is large, for people who sit far from it."""
+    """Whether the type is large, for viewers at a distance."""
     shown: int = 0
     """The lane whose state the pictures of a model show."""
     parts: tuple[str, ...] = ()
     """The parts of a step of the first lane's sampler."""
     throws: int = 0
-    """Of how many lanes the chains go on with a momentum, and so can be thrown."""
+    """The number of lanes whose chains keep a momentum, so that a drag can throw them."""
     noted: int = 0
-    """Of how many lanes something may be noted that no picture shows: refused proposals, noise too large."""
+    """The number of lanes with notes on facts that no picture shows: refused proposals, noise that is too large."""
     adapts: tuple[str, ...] = ()
     """The numbers that the adaptation of lanes follows, by name; none where no chains adapt."""
     diverges: bool = False
-    """Whether transitions of some lane may diverge, and are marked."""
+    """Whether some lane marks its divergent transitions."""
     live: bool = False
     """Whether it is for a live page, which has no server to tell of clicks and drags."""
 
@@ -124,17 +124,17 @@ class Scene:
 
 
 class Position(NamedTuple):
-    """How far a lane's run is, on each axis."""
+    """The progress of a lane's run, on each axis."""
 
     steps: float
     gradients: float
-    """Of one chain; nan of a model, whose methods need not have any."""
+    """The gradient evaluations of one chain; nan for a model, whose methods need not have any."""
     data: float
     """Touched by one chain."""
     seconds: float
 
     def on(self, axis: str) -> float:
-        """How far it is on one of them."""
+        """The progress on one of the axes."""
         return float(getattr(self, axis))
 
 
@@ -212,7 +212,7 @@ Data = dict[str, tuple[Array, ...]]
 
 
 def in_words(text: str) -> str:
-    """A caption as it is read: without marks, in one line."""
+    """A caption as plain text, in one line."""
     lines = re.split("\n|<br>", text.strip())
     return ", ".join(" ".join(unescape(re.sub("<[^>]*>", " ", line)).split()) for line in lines)
 
@@ -340,8 +340,8 @@ class View(ABC):
         return {}
 
     def live_tap(self) -> dict[str, Any] | None:
-        """Of which figure a click starts the chains there, and what :file:`assets/live/starts.js` needs to know where;
-        None where a click does not.
+        """The figure in which a click starts the chains, with the data for :file:`assets/live/starts.js`; None if a
+        click does not start them.
         """
         return None
 

@@ -18,9 +18,9 @@ from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 RUNS = 1_000
-"""Of each lane: then it is done."""
+"""The number of runs after which a lane is done."""
 WORK_SECONDS = 0.1
-"""Of the background at a time."""
+"""Seconds of background work at a time."""
 SLICE_SECONDS = 0.02
 """Between two looks at the clock."""
 LEVEL = 0.99
@@ -37,7 +37,7 @@ class CalibrationView(View):
     key = "calibration"
     constant_steps = True
     title = "Simulation-based calibration"
-    hint = "ranks among posterior draws; grey: 99 % where all is right"
+    hint = "ranks among posterior draws; grey: 99 % if correct"
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -98,7 +98,7 @@ class CalibrationView(View):
         if why or thin is None:
             self._state[i] = why or "waits for the chains' autocorrelation time"
         elif thin > MAX_THIN:
-            self._state[i] = f"the chains remember {thin:,} steps; allowed are {MAX_THIN:,}: a larger step size"
+            self._state[i] = f"autocorrelation over {thin:,} steps, above {MAX_THIN:,}: take a larger step size"
         else:
             self._replicas[i] = Replicas(run.target, spec, thin)
             self._fresh = True

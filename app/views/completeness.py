@@ -72,7 +72,8 @@ def cell(recipe: Recipe) -> tuple[str, str]:
 def by_recipe(recipe: Recipe, noise: float | None = 0.0, clipped: bool = False) -> Classification:
     """Where a recipe stands whose gradient has noise of variance ``noise`` beyond B̂, or a B̂ that D is too small for.
 
-    Of minibatches whose noise is not subtracted as estimated it is None, some and no number.
+    For minibatches whose noise is not subtracted as estimated, ``noise`` is None: there is noise, and its variance is
+    unknown.
 
     By the theorem every process that leaves e^{−H} invariant is a recipe's, so that one question decides: is the drift
     the recipe's?

@@ -75,7 +75,7 @@ class Components(View):
         every = 1 if d <= 20 else 5 if d <= 50 else 10
         p.xaxis.ticker = FixedTicker(ticks=[j for j in range(1, d + 1) if every == 1 or j == 1 or j % every == 0])
         if not log:
-            # Of many there is room for their symbols alone.
+            # With many components there is room for their symbols alone.
             names = [column.name if d <= 20 else column.name.split()[0] for column in columns]
             p.xaxis.major_label_overrides = dict(enumerate(names, start=1))
             if d <= 20 and d * max(map(len, names)) > ROOM:

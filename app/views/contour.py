@@ -33,8 +33,8 @@ class Contour(View):
     hint = "grey: exact draws; thin: learnt p; thick: visited"
     help = (
         "U(θ) = −log density, above its value at the target's start. Contour SGLD learns the probability p of each bin of energies under the target, and then visits energies by e⁻ᵁ/pᶻ, where z is ζ. "
-        "The thin line follows the grey energies of exact draws where it has learnt p. The thick line, the draws without their weights, is flat over the bins at ζ = 1, and the grey one at ζ = 0. "
-        "Each draw then counts with the weight pᶻ; the caption says how many draws without weights they are worth."
+        "The thin line follows the grey energies of exact draws where it has learnt p. The thick line shows the draws without their weights: it is flat over the bins at ζ = 1, and follows the grey energies at ζ = 0. "
+        "Each draw has the weight pᶻ; the caption gives the effective share of the draws with these weights."
     )
     every = 2
     follows_axis = False

@@ -19,7 +19,7 @@ from sgmcmc_lab.samplers.parameters import SpecError
 PAIRS = 1_000
 """Estimates of each lane: then it is done."""
 WORK_SECONDS = 0.1
-"""Of the background at a time."""
+"""Seconds of background work at a time."""
 AT_ONCE = 50
 """Steps of a batch between two looks at the clock."""
 BINS = 24
@@ -170,7 +170,7 @@ class CouplingView(View):
         if i in self._stopped or made is None:
             return self._said.get(i) or "waits"
         if made.n == 0:
-            return "the first pairs are on their way"
+            return "the first pairs have not met yet"
         found = made.found()
         mean_of = f"E {self.scene.column.name}"
         name, mean, error, exact = next((each for each in found if each[0] == mean_of), found[0])

@@ -16,7 +16,7 @@ POINTS = 900
 TEXT_LENGTH = 12
 """Letters of a distance in words."""
 DECADES = 1e3
-"""The axis of the run shows so much of it at least, in relation to where the curve begins."""
+"""The least length of the run's axis, relative to the start of the curve."""
 FLOOR = 1e-6
 """A log axis cannot show a distance of 0."""
 

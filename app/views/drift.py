@@ -202,7 +202,7 @@ class Drift(RecipeView):
         self._weights = self._density(self._grid)
         first = f"sum {next(iter(self._shown_lanes), 0)}"
         for name, label, colour, _ in self._curves:
-            # Of lanes whose arrows are the same both can be seen: the later ones are thinner, and drawn over the first.
+            # Equal arrows of two lanes are both visible: those of later lanes are thinner, and drawn over the first.
             width = 2.2 if name == first else 1.4
             # Segments without data have no sign in the legend: a line has one.
             nowhere = [np.nan, np.nan]

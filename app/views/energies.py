@@ -18,9 +18,9 @@ DRAWS = 20_000
 WORK = 2_000_000
 """Energies of exact draws, times the data points that each looks at: some 30 ms."""
 FEWEST = 1000
-"""Of exact draws. A target on which so many cost more than :data:`WORK` has no such picture."""
+"""The least number of exact draws. A target on which they cost more than :data:`WORK` has no such picture."""
 FRAME_WORK = 100_000
-"""The same of a frame."""
+"""The energies of a lane's draws in one frame, times the data points of each."""
 EDGES = 0.0005, 0.9975
 """The quantiles of the exact energies at which the axis ends. The upper one has more room beside it."""
 
@@ -29,7 +29,7 @@ class Exact(NamedTuple):
     """The energies of exact draws."""
 
     edges: Array
-    """Of the bars."""
+    """The edges of the bars."""
     density: Array
     mean: float
     error: float
@@ -115,7 +115,7 @@ class Energies(View):
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
         target = experiment.make_target()
-        # Of one coordinate the histogram of its draws says the same, and near the ends of other spaces U is unbounded.
+        # In one dimension the marginal histogram shows the same, and near the ends of other spaces U is unbounded.
         return target.dim > 1 and target.support == LINE and len(target.data()) * FEWEST <= WORK
 
     def build(self) -> Any:

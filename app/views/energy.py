@@ -17,7 +17,7 @@ from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.targets.typed import Typed
 
 POINTS = 400
-"""Of the curve."""
+"""The points of the curve."""
 HIGHEST = 8.0
 """How far above the lowest energy the figure goes: there the density is e⁻⁸ of its maximum."""
 TRAIL = 8

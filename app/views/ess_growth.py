@@ -50,7 +50,7 @@ class ESSGrowth(OfHistory):
                 out[f"{name} {i}"] = np.zeros(0), np.zeros(0)
                 if isinstance(found, Growth):
                     sizes = getattr(found, name)
-                    # Of the first draws alone the chains may stand still.
+                    # In the first draws the chains may stand still.
                     good = np.isfinite(sizes)
                     out[f"{name} {i}"] = found.draws[good].astype(float), sizes[good]
                     highest = max(highest, *sizes[good])

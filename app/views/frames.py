@@ -45,7 +45,7 @@ class Frames(Globe):
         layers: list[Layer] = []
         shades = [colours.lanes[k if alone else i] for k in range(self._vectors)]
         for k, shade in enumerate(shades):
-            # Of several lanes the draws of all vectors would not be told apart.
+            # With several lanes the draws of different vectors would be indistinguishable.
             if alone or k == 0:
                 dots = self.dots(p, 4, marker=MARKERS[i], fill_color=shade, line_color=None)
                 layers.append((f"draws {k} {i}", (FRONT, BEHIND), dots))

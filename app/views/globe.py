@@ -290,7 +290,7 @@ class Globe(View):
         length = float(np.linalg.norm(point))
         if len(point) != 3 or length == 0:
             return None
-        # Of the other parts of the sphere every point is the reflection of one of the simplex.
+        # Every point of the other parts of the sphere is the reflection of one of the simplex.
         start = np.array(point) / length
         return np.abs(start) if self._folds else start
 

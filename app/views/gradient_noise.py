@@ -34,7 +34,7 @@ class GradientNoise(View):
 
     key = "gradient_noise"
     title = "Gradient noise"
-    hint = "at the first chain; solid: real, dashed: subtracted"
+    hint = "at the first chain; solid: covariance, dashed: subtracted"
     every = 5
 
     @classmethod

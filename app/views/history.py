@@ -55,7 +55,7 @@ class OfHistory(View):
 
     def _refusal(self, run: Any) -> str:
         if run.interacting:
-            return "interacting particles are no chains"
+            return "interacting particles are not chains"
         why = run.statistics.why_weighted
         return f"{why}: no ESS" if self.of_ess and why else ""
 

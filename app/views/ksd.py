@@ -36,7 +36,7 @@ class KSD(Distance[SteinPoint]):
     help = (
         "The kernel Stein discrepancy (KSD) compares the draws with the gradient of the target's log density, so that it needs no exact answer: 0 where they agree. "
         "It is computed from at most 1,000 draws, evenly spaced over the run so far. "
-        "The grey line is the root mean square for as many independent, identically distributed (i.i.d.) draws, about. "
+        "The grey line is about the root mean square for as many independent, identically distributed (i.i.d.) draws. "
         "A curve that levels off above it means bias or draws that are still correlated. It is blind to a mode that no chain has visited."
     )
     label = "KSD"
@@ -106,7 +106,7 @@ class KSD(Distance[SteinPoint]):
         worked = False
         for i, (run, position, draws) in list(self._taken.items()):
             found = ksd.of_draws(run.target, draws)
-            # Of a chain that blows up no gradient may be finite.
+            # The gradients of a diverging chain may not be finite.
             if np.isfinite(found).all():
                 self._curve(i, run).append(SteinPoint(position, len(draws), found))
                 worked = True

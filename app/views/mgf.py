@@ -40,7 +40,7 @@ class Ensemble:
     batches: int = 0
     diverged: bool = False
     sums: Array = field(default_factory=lambda: np.zeros((2, len(AFTER), POINTS)))
-    """Of the values, and of their squares."""
+    """The sums of the values and of their squares."""
 
     @property
     def wanted(self) -> bool:

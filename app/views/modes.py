@@ -30,7 +30,7 @@ class Modes(RecipeView):
 
     key = "modes"
     title = "Slowest modes"
-    hint = "what p(z, t) loses last"
+    hint = "the parts of p(z, t) that decay last"
     every = 3
     most = 1
     of_first = ("mode 0", "mode 1")

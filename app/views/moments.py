@@ -48,7 +48,7 @@ class Ensemble:
     chains: int = 0
     diverged: bool = False
     sums: Array = field(default_factory=lambda: np.zeros((4, STEPS + 1)))
-    """Of batch means, their squared standard errors, batch variances, their squared standard errors."""
+    """The sums of batch means, their squared standard errors, batch variances, their squared standard errors."""
 
     @property
     def wanted(self) -> bool:

@@ -45,7 +45,7 @@ SMALL = 0.1
 STUCK = 0.5
 """Means of batches one after the other that correlate so much are of chains that hardly move."""
 FEWEST_POINTS = 3
-"""That a slope is of."""
+"""The least number of points of a slope."""
 
 
 def _of_values(function: Callable[[Array], Array], values: Array) -> Array:
@@ -95,9 +95,9 @@ def slope(steps: Array, bias: Array, error: Array) -> tuple[float, float] | None
 
 
 def settled(means: Array) -> bool:
-    """Whether the means of batches (batches,) are of chains that have reached their distribution, and move in it.
+    """Whether the batch means (batches,) come from chains that have reached their distribution, and move in it.
 
-    Of chains that are mostly refused the means follow each other closely, or are all the same.
+    If most proposals are refused, successive means are close to each other, or all the same.
     """
     apart = means - means.mean()
     total = float(apart @ apart)

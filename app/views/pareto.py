@@ -14,10 +14,10 @@ from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 MAX_ROWS = 300
-"""Of more rows so many are looked at, evenly spread over the table: each takes about a millisecond."""
+"""The most rows that are used, evenly spread over the table: each takes about a millisecond."""
 MOST_DRAWS = 2_000
 FEWEST_DRAWS = 100
-"""Of fewer draws the largest are too few for a fit."""
+"""The least number of draws: with fewer, the largest weights are too few for a fit."""
 
 
 class Shapes(NamedTuple):
@@ -34,9 +34,9 @@ class Pareto(OfHistory):
 
     key = "pareto"
     title = "Pareto k̂ of rows"
-    hint = "dashed: the limit of trust in leaving out a row"
+    hint = "dashed: above it, leaving out a row is unreliable"
     help = (
-        "Leave-one-out cross-validation needs the posterior without each row; importance sampling makes it from the draws with all rows. "
+        "Leave-one-out cross-validation needs the posterior without each row; importance sampling estimates it from the draws with all rows. "
         "Pareto k̂ tells how heavy the tail of the weights is. A row above the dashed line moves the posterior by itself: it may be an outlier, or the model may not fit it. "
         "elpd is the sum of the log predictive densities of rows left out: the larger, the better the model predicts."
     )
@@ -79,7 +79,7 @@ class Pareto(OfHistory):
         for i, found in self.found.items():
             out[f"lane {i}"] = np.zeros(0), np.zeros(0)
             if isinstance(found, Shapes):
-                # Of a row whose weights are all alike no tail can be fitted.
+                # If all weights of a row are equal, no tail can be fitted.
                 good = np.isfinite(found.values)
                 out[f"lane {i}"] = self._rows[good] + 1.0, found.values[good]
                 low, high = min(low, *found.values[good] - 0.1), max(high, *found.values[good] + 0.1)

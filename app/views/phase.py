@@ -29,7 +29,7 @@ SHOWN_CHAINS = 4
 
 
 class Phase(View):
-    """(θ, r) of one coordinate. Of several, the contours are those of the two alone, whatever the others are."""
+    """(θ, r) of one coordinate. With several coordinates, the contours are those of this pair alone."""
 
     key = "phase"
     title = "Phase plane"

@@ -18,7 +18,7 @@ from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
 MAX_ROWS = 2_000
-"""Of more rows so many are made again, evenly spread over the table."""
+"""The most rows that are simulated, evenly spread over the table."""
 NUMBERS, FEWEST, MOST = 120_000, 20, 400
 """Numbers that are made at once, some 5 ms; and of how many data sets at least and at most."""
 GROUPS = 12
@@ -27,9 +27,9 @@ POINTS = 500
 """Rows that are drawn."""
 SHARE = (0.05, 0.95)
 BEYOND = 3.0
-"""How far the axis may reach beyond the data, as a multiple of their range: what a prior makes may be anywhere."""
+"""The largest extent of the axis beyond the data, in ranges of the data: data from a prior may be anywhere."""
 LETTERS = 56
-"""Of a line of a caption that says why nothing is made."""
+"""The most letters of a caption line that says why nothing is simulated."""
 
 
 class Predictive(View):

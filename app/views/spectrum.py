@@ -44,7 +44,7 @@ SIDE = 48
 
 @dataclass(frozen=True)
 class Mixing:
-    """The slowest modes of one process, and what they say of one coordinate."""
+    """The slowest modes of one process, and the autocorrelation of one coordinate that follows from them."""
 
     values: fokker_planck.Complex
     """Eigenvalues λ, complex, slowest first."""

@@ -31,9 +31,9 @@ GRID = 160
 LEVELS = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the exact mass."""
 LONGEST = 0.2
-"""Of the figure: an arrow of −∇U where that is as steep as it usually is under the target, or steeper."""
+"""The longest arrow of −∇U, as a share of the figure: at the median slope under the target, and above it."""
 NOTHING = 0.002
-"""Of the figure: an arrow shorter than this is not seen."""
+"""The shortest visible arrow, as a share of the figure."""
 LINES = tuple(0.88 - 0.085 * k for k in range(9))
 """How high the arrows of a step's parts are in a picture of one coordinate, as shares of it."""
 TINY = np.finfo(float).tiny
@@ -153,7 +153,7 @@ class State(View):
 
     def _touches(self, p: Any, handles: ColumnDataSource | None = None) -> None:
         target = self.scene.target
-        # Of other columns it is not known which θ has them.
+        # For other columns the θ behind a point is unknown.
         if target.of_coordinates or target.support == SIMPLEX:
             self.take_touches(p)
         if target.of_coordinates and target.support != SIMPLEX:

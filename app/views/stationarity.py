@@ -250,7 +250,7 @@ class Stationarity(RecipeView):
         return out
 
     def _nothing(self, n: int, plane: Plane) -> Data:
-        """A picture of what is not known: grey all over, or no curve."""
+        """A picture without a result: grey all over, or no curve."""
         if plane.ndim == 2:
             unknown = np.full((SIDE, SIDE), UNKNOWN)
             return {name: data for image in self._images[n] for name, data in image.data(unknown).items()}

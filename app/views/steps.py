@@ -292,7 +292,7 @@ def lit_equation(update: str, terms: Mapping[str, str], parts: Sequence[Part], b
         spans.setdefault((at, at + len(term)), []).append(k)
     opens: dict[int, str] = {}
     closes: dict[int, str] = {}
-    # Of two that begin together the longer one is outside.
+    # If two begin together, the longer one is outside.
     for (first, last), which in sorted(spans.items(), key=lambda item: (item[0][0], -item[0][1])):
         classes = " ".join(f"part-{k}" for k in which)
         listed = [below[k] for k in which if below[k]]

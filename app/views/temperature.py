@@ -1,4 +1,4 @@
-"""Kinetic temperature and thermostat against what they should be: what noise of the gradient does to a velocity."""
+"""Kinetic temperature and thermostat beside their expected values: the effect of gradient noise on a velocity."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ RECENT = 25
 def expected(run: Run) -> float | None:
     """The heat that goes in over the heat that friction C takes out, (max(2Cε − V̂ε², 0) + Vε²)/2Cε.
 
-    V is the variance of the gradient's noise and V̂ what the sampler takes it for. To first order in ε it is the
+    V is the variance of the gradient's noise, and V̂ the sampler's value of it. To first order in ε it is the
     temperature where the friction is C, and where there is a thermostat the value of ξ/C. None for minibatches, whose
     V is not known.
     """
@@ -114,7 +114,7 @@ class Temperature(View):
         return out
 
     def captions(self, lanes: Sequence[LaneFrame]) -> dict[str, str]:
-        """The means so far, what they should be, and how often noise could not be corrected for."""
+        """The means so far, their expected values, and the share of steps with uncorrected noise."""
         out, clipped = {}, []
         for label, name, lane, (hot, friction) in zip(self._labels, self.scene.lanes, lanes, self.heat, strict=True):
             run = lane.run

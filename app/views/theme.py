@@ -21,13 +21,13 @@ class Theme:
     surface: str
     exact: str
     lanes: tuple[str, ...]
-    """Of up to six lanes or methods."""
+    """The colours of up to six lanes or methods."""
     density: tuple[str, str]
-    """The colours of no and of the highest density."""
+    """The colours of zero density and of the highest density."""
     good: str
-    """Of a claim that holds."""
+    """The colour of a claim that holds."""
     bad: str
-    """Of one that does not."""
+    """The colour of a claim that fails."""
 
 
 # The first lanes are blue, orange, green and purple of Okabe and Ito's palette, which people with any

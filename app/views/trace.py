@@ -19,7 +19,7 @@ from sgmcmc_lab.samplers.targets.base import Array
 WINDOW = 600
 """Draws of a chain that stay visible."""
 SHOWN_CHAINS = 4
-"""Of one lane; of several lanes the first chain of each."""
+"""The most chains shown of a single lane; with several lanes, the first chain of each is shown."""
 JOINED = 0.25
 """The opacity of lines of several lanes, whose draws are dots: an opaque line that jumps would cover all others."""
 SHOWN_MARKS = 20

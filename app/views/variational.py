@@ -16,7 +16,7 @@ from sgmcmc_lab.samplers.running_statistics import bin_edges
 from sgmcmc_lab.samplers.targets.base import SIMPLEX
 
 MOST_STEPS = 20_000
-"""Of q, at a tenth of a millisecond each."""
+"""The most steps of q, at a tenth of a millisecond each."""
 CHUNK = 200
 """Steps of q at a time."""
 Q = 4

@@ -13,7 +13,7 @@ OF = ("clusters", "mixture")
 
 
 class Agreement(OfModel):
-    """Of a model of clusters; without known groups there is none."""
+    """The agreement of clusters with known groups, on models of clusters with such groups."""
 
     def check(self, spec: RunSpec) -> None:
         if spec.target.key not in OF:

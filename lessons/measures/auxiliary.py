@@ -1,4 +1,4 @@
-"""A moment of what a chain has beside θ."""
+"""A moment of a chain's auxiliary variables."""
 
 from sgmcmc_lab.lessons.measures.base import MOMENTA, NAN, Estimate, Evidence, Measure, spread
 from sgmcmc_lab.samplers.experiment import RunSpec
@@ -6,7 +6,7 @@ from sgmcmc_lab.samplers.parameters import Count, SpecError
 
 
 class Auxiliary(Measure):
-    """E aᵖ of what a chain has beside θ: a momentum r or, after the momenta, a thermostat ξ."""
+    """E aᵖ of an auxiliary variable a of a chain: a momentum r or, after the momenta, a thermostat ξ."""
 
     key = "auxiliary"
     title = "Moment of a momentum"
@@ -19,7 +19,7 @@ class Auxiliary(Measure):
     def check(self, spec: RunSpec) -> None:
         n = len(spec.make_sampler().auxiliary(spec.make_target()))
         if self.component > n:
-            raise SpecError("measure.component", self.component, f"{spec.sampler.key} has {n} numbers beside θ")
+            raise SpecError("measure.component", self.component, f"{spec.sampler.key} has {n} auxiliary variables")
 
     def of(self, lane: Evidence) -> Estimate:
         if lane.momenta is None or not len(lane.momenta):

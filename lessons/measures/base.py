@@ -28,8 +28,8 @@ from sgmcmc_lab.samplers.trace import Divergence, Trace
 FEWEST = 8
 """Chains that a standard error from their spread needs."""
 STATISTICS, DRAWS, MOMENTA, OWN_RUN = "statistics", "draws", "momenta", "a run of its own"
-"""The data that a measure requires: the running statistics alone, all draws, snapshots of the momenta, or a run that it
-makes."""
+"""The data that a measure requires: the running statistics alone, all draws, snapshots of the momenta, or its own
+run."""
 NAN = float("nan")
 
 
@@ -50,7 +50,7 @@ class Evidence:
 
     trace: Trace
     momenta: Array | None = None
-    """Snapshots of what chains have beside θ, evenly spaced after the burn-in, (snapshots, chains, …)."""
+    """Snapshots of the chains' auxiliary variables, evenly spaced after the burn-in, (snapshots, chains, …)."""
 
     @property
     def statistics(self) -> Statistics:
@@ -73,11 +73,11 @@ class Measure(param.ParameterizedABC):
     """Whether a standard error comes with it."""
     of_density: ClassVar[bool] = True
     constant_steps: ClassVar[bool] = False
-    """Whether it is a number of lanes whose draws have no weights, neither by their steps' sizes nor of their own."""
+    """Whether it is defined only for lanes whose draws have no weights, by step sizes or of their own."""
     equal_weights: ClassVar[bool] = False
-    """Whether it is a number of lanes whose draws have no weights of their own."""
+    """Whether it is defined only for lanes whose draws have no weights of their own."""
     of_model: ClassVar[bool] = False
-    """Whether it is a number of lanes on a density, and of those on a model of data."""
+    """Whether it is defined for lanes on a density, and for lanes on a model of data."""
 
     def __init__(self, **values: Value):
         """Raises :class:`~samplers.parameters.SpecError` for a value that is not allowed."""
@@ -131,9 +131,7 @@ class OfChains(OfColumn):
         super().check(spec)
         sampler = ANY_SAMPLER[spec.sampler.key]
         if getattr(sampler, "interacting", False):
-            raise SpecError(
-                "measure", self.key, f"the particles of {sampler.title} move each other: they are no chains"
-            )
+            raise SpecError("measure", self.key, f"the particles of {sampler.title} interact: they are not chains")
 
 
 def spread(values: Array) -> float | None:

@@ -13,7 +13,7 @@ from sgmcmc_lab.samplers.targets import TARGETS
 
 
 class OfEnsemble(Measure):
-    """Of many chains from one start, after so many steps; exact by Theorem 3.1 and Corollary 3.2 where they apply."""
+    """A number of many chains from one start after some steps; exact where Theorem 3.1 and Corollary 3.2 apply."""
 
     requires = OWN_RUN
     constant_steps = True

@@ -23,7 +23,9 @@ class Predictive(Measure):
     key = "predictive"
     title = "Posterior predictive p"
     has_error = False
-    statistic = Option(default="max", objects=list(STATISTICS), label="Statistic", doc="Of the outcome, over all rows.")
+    statistic = Option(
+        default="max", objects=list(STATISTICS), label="Statistic", doc="The statistic of the outcome over all rows."
+    )
 
     def check(self, spec: RunSpec) -> None:
         if not issubclass(TARGETS[spec.target.key], TypedPosterior):

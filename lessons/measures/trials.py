@@ -42,7 +42,7 @@ class TrialGain(OfTrials):
     """The cost of an independent draw with all data over the cost with the best size: f(N)/min f, at least 1."""
 
     key = "trial_gain"
-    title = "Gain of the best batch size over all data"
+    title = "Gain of the best batch size over the full batch"
 
     def of_trials(self, sizes: np.ndarray, taus: np.ndarray, costs: np.ndarray) -> float:
         return float(costs[sizes.argmax()] / costs.min())

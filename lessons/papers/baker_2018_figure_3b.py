@@ -38,7 +38,7 @@ Params = dict[str, Value]
 TUNING_SEED = 1000
 STEPS, SEEDS, BATCH = 1000, 5, 1000
 SWEEPS = 100
-"""Of full Gibbs: a sweep is as many documents as thirty-odd minibatches."""
+"""The sweeps of full Gibbs; a sweep uses as many documents as thirty-odd minibatches."""
 EM_CLUSTERS, EM_ROUNDS, EM_STARTS, SMOOTHING = (2, 5, 10, 20), 200, 3, 0.5
 SMALL = 1e-3
 """A cluster with a smaller share of the documents is small."""

@@ -36,7 +36,7 @@ POINTS: dict[str, Sequence[dict[str, Value]]] = {
 """The settings tried for each, with a seed of its own."""
 TUNING_SEED = 1000
 SCORES = 8
-"""Of one run, evenly over its documents."""
+"""The scores of one run, evenly spaced over its documents."""
 PIECE = 300
 """Words of a document that is cut from a longer text."""
 
@@ -55,7 +55,7 @@ class Curve:
 
 
 def run(model: Topics, key: str, params: dict[str, Value], documents: int, seed: int) -> Curve:
-    """Of one method; infinite values where it leaves the numbers. Only the steps are timed."""
+    """The curve of one method; infinite where it diverges. Only the steps are timed."""
     method, rng = METHODS[key](**params), Generator(SFC64(SeedSequence(seed)))
     method.check(model)
     jit.prepare(functions(method))
@@ -118,7 +118,7 @@ class Comparison:
     curves: dict[str, list[Curve]]
 
     def milliseconds(self, key: str) -> float:
-        """Of processor time a document, on average, in milliseconds."""
+        """The mean processor time per document, in milliseconds."""
         return 1e3 * float(np.mean([c.seconds[-1] / c.documents[-1] for c in self.curves[key]]))
 
     def equal_time(self, key: str) -> np.ndarray:

@@ -36,7 +36,7 @@ class Found:
     """The data of the two figures."""
 
     name: str
-    """Of the graph."""
+    """The graph's name."""
     n_seeds: int
     communities: Sequence[int]
     auc: dict[str, Array] = field(default_factory=dict)

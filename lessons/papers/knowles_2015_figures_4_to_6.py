@@ -35,12 +35,12 @@ SEEDS, STEPS = 5, 1000
 MADE_ROWS = 10, 20, 100, 1000, 10_000
 REAL_ROWS = 20, 50, 100, 200, 1000
 REAL_STEPS, REAL_RHO, REAL_SWEEPS = 3000, 0.9, 500
-"""Of gamma SGVB, as the paper has them for CyTOF, and of Gibbs."""
+"""The steps and ρ of gamma SGVB, as in the paper for CyTOF, and the sweeps of Gibbs."""
 COVARIANCE_ROWS = 200
 LOOKS = 16
 """Scores on the way of a run, evenly spaced on a log axis of its steps."""
 MADE_METHODS = {"factors_sgvb": "gamma SGVB", "factors_norm_sgvb": "NormSGVB", "factors_gibbs": "NSFA"}
-"""Of Figure 4, where sparse PCA is beside them."""
+"""The methods of Figure 4, which also has sparse PCA."""
 REAL_METHODS = "gamma SGVB", "NSFA", "sparse PCA", "Ledoit–Wolf", "rows' covariance"
 SHOWN = "held-out rows", "gamma SGVB", "Ledoit–Wolf", "rows' covariance"
 """The covariances of Figure 6."""
@@ -53,7 +53,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Held:
-    """Of some number of rows: how well the methods foresee others."""
+    """The methods' predictions of held-out rows, from some number of rows."""
 
     scores: Array
     """−log density of a held-out row in the end, (seeds, REAL_METHODS)."""
@@ -86,7 +86,7 @@ def fit(
         began = time.process_time()
         chain.method.advance(model, chain.state, chain.rng)
         spent += time.process_time() - began
-        # Of few steps several looks are at one.
+        # With few steps, several looks fall on one.
         path += [(spent, -chain.method.score(model, chain.state))] * int((at == step).sum())
     return chain, spent, np.array(path)
 
@@ -147,9 +147,9 @@ def real(
 
 
 def covariances(data: str, own: Rows | None, seeds: Sequence[int], n_steps: int) -> tuple[Array, Array]:
-    """Of gamma SGVB, Ledoit–Wolf and the rows' covariance: the distance ‖Ĉ − C‖/‖C‖ from that of the held-out rows, and
-    the size of what is beside the diagonal, Σ|Ĉ| over that of the held-out rows, (seeds, 3, 2); and all four of the
-    first seed, (SHOWN, D, D).
+    """Gamma SGVB, Ledoit–Wolf and the rows' covariance: the distance ‖Ĉ − C‖/‖C‖ from that of the held-out rows, and
+    the size of the off-diagonal part, Σ|Ĉ| over that of the held-out rows, (seeds, 3, 2); and all four of the first
+    seed, (SHOWN, D, D).
     """
     out, first = [], list[Array]()
     for seed in seeds:

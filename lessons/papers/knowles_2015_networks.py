@@ -44,7 +44,7 @@ class Row(NamedTuple):
     elbo: NDArray[np.float64]
     """The mean over the last tenth of the steps; NaN of a method that has none."""
     seconds: float
-    """Of the processor, for a run's steps, in the mean."""
+    """The mean processor time of a run's steps."""
 
 
 def steps_of(key: str) -> int:

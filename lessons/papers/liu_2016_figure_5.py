@@ -209,7 +209,7 @@ class Found:
     """The data of Figure 5(a)."""
 
     name: str
-    """Of the texts."""
+    """The name of the texts."""
     seconds: float
     rows: Sequence[Row]
 

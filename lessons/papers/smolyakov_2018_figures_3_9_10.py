@@ -84,7 +84,7 @@ def draws_of(model: Sparse, size: int, n: int, seed: SeedSequence) -> tuple[Arra
 
 
 def seconds_of(model: Sparse, size: int, cost: float) -> float:
-    """Of one sweep: the fastest of five runs, for other work on the machine only adds to it."""
+    """The time of one sweep: the fastest of five runs, for other work on the machine only adds to it."""
     n = max(int(cost / (size + 10)), 20)
     return min(draws_of(model, size, n, SeedSequence(0))[1] for _ in range(5)) / n
 

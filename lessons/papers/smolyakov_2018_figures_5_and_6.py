@@ -46,7 +46,7 @@ class Curve:
     """One chain."""
 
     seconds: Array
-    """Of its work until it was looked at, (looks,): each time that the number of drawn z had reached a multiple of the
+    """The time of its work up to each look, (looks,), taken when the number of drawn z had reached a multiple of the
     number of points."""
     scores: Array
     """(looks, SCORES)."""
@@ -105,7 +105,7 @@ def draws_of(model: Clusters, size: int, splits: int, n: int, seed: SeedSequence
 
 
 def seconds_of(model: Clusters, size: int, splits: int) -> float:
-    """Of a step: the fastest of three runs, for other work on the machine only adds to it."""
+    """The time of a step: the fastest of three runs, for other work on the machine only adds to it."""
     n = 100 * model.n_data // (size + 100)
     return min(draws_of(model, size, splits, n, SeedSequence(0))[1] for _ in range(3)) / n
 

@@ -78,7 +78,7 @@ class Averages:
 
 
 def averages(model: Topics, state: State, size: int, n_steps: int, seed: SeedSequence) -> Averages:
-    """Of a chain from ``state``, which stays as it is. Topics do not change places within it, so φ has an average."""
+    """Averages of a chain from a copy of ``state``. Topics do not change places within a chain, so φ has an average."""
     method, rng, state = MinibatchGibbs(batch_size=size), Generator(SFC64(seed)), copy.deepcopy(state)
     out = Averages(0.0, np.zeros((model.n_words, model.n_topics)), 0.0, 0.0)
     for _ in range(n_steps):
@@ -112,7 +112,7 @@ class Row:
     seconds: float
     """In the steps of one chain, on average."""
     errors: Array
-    """Of each chain, (chains, statistics): squared distances to the reference."""
+    """The squared distances of each chain to the reference, (chains, statistics)."""
     early: Array
     """The perplexity of each chain from random topics after :data:`EARLY` of the cost, (chains,)."""
     late: Array

@@ -19,7 +19,7 @@ class Trials:
     """Falling, from all on."""
     taus: Array
     seconds: Array
-    """Of a sweep with each size, measured."""
+    """The measured time of a sweep with each size."""
 
     @property
     def costs(self) -> Array:
@@ -33,7 +33,7 @@ class Trials:
         return choose_batch_size(self.sizes, self.seconds * self.taus)
 
     def seconds_of(self, size: int) -> float:
-        """Of a sweep with one of the sizes."""
+        """The time of a sweep with one of the sizes."""
         return float(self.seconds[list(self.sizes).index(size)])
 
     @property

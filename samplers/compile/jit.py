@@ -75,7 +75,7 @@ class State(NamedTuple):
     position: Any
     """θ, (chains, dim)."""
     momentum: Any
-    """r, (chains, dim), and behind it what a sampler has besides; zero for samplers without one."""
+    """The momentum r, (chains, dim), and behind it other auxiliary variables; zero for samplers without a momentum."""
     data: Any
     """The categories of the data (items,); minibatches without replacement permute it."""
     memory: Any
@@ -172,8 +172,8 @@ KERNEL = types.void(rng_type, state_type, model_type, source_type, vector, cube,
 each written to ``out``."""
 
 START = types.void(rng_type, matrix, matrix, model_type, vector)
-"""start(rng, position (chains, dim), auxiliary (chains, …), model, params): what of the chains' first θ and auxiliary
-variables is random or depends on θ, in place; they come with the same values for every chain."""
+"""start(rng, position (chains, dim), auxiliary (chains, …), model, params): writes, in place, the initial values of θ
+and the auxiliary variables that are random or depend on θ; they come with the same values for every chain."""
 
 
 COMPILED_FILES = (
@@ -357,7 +357,7 @@ def declared() -> list[Any]:
 
 
 def readings() -> list[Any]:
-    """Those of them that read statistics, which any page may call."""
+    """The declared functions that read statistics, which any page may call."""
     return [f for f in _COMPILED if f in _READINGS]
 
 
@@ -384,7 +384,7 @@ def kept_in(function: Any) -> Path | None:
 
 
 def missing(functions: Iterable[Any] | None = None) -> list[Any]:
-    """Of these functions, or of all that are declared and not ready, those that the cache is to have and has not."""
+    """The functions missing from the cache, among these or among all that are declared and not ready."""
     if functions is None:
         functions = [f for f in _COMPILED if f not in _READY]
     return [f for f in functions if kept_in(f) is not None and not _is_kept(f)]
@@ -428,8 +428,8 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
 def _keep_addresses(function: Any, signature: Any) -> None:
     """Let Numba find where the function is without a search.
 
-    It asks twice for each function that is handed to another, each time by its signature and in the linker. Of a call
-    of the engine's loop, which is handed nine, that was more than two thirds: 350 µs, where 100 are left.
+    It asks twice for each function that is handed to another, each time by its signature and in the linker. In a call
+    of the engine's loop, which is handed nine, the search took two thirds of the time: 350 µs, where 100 are left.
     """
     # A Numba that goes about it in another way is left to do so.
     with suppress(Exception):

@@ -62,7 +62,7 @@ def _reason(run: Run, k: int, distance: float) -> str:
         return f"{n} particles are {n} points, however many steps they make; {ENOUGH} stand for the target more closely"
     diverged = run.counts[jit.DIVERGED] / max(statistics.n_draws, 1) if run.sampler.diverges else 0.0
     if diverged >= OFTEN:
-        return f"{diverged:.0%} of the transitions diverged; a smaller step has fewer that do"
+        return f"{diverged:.0%} of the transitions diverged; with a smaller step, fewer do"
     if (share := visited(statistics, k)) < VISITED:
         return f"the {what} have visited {share:.0%} of the probability of {name}"
     if run.interacting:

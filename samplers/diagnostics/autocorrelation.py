@@ -121,7 +121,7 @@ def _both(statistics: Statistics, k: int) -> tuple[Array, Array, Array]:
 def integrated_time(statistics: Statistics, k: int) -> IntegratedTime:
     """τ_int of column ``k`` by Sokal's window; nan where the run is too short to hold it (about 50 τ).
 
-    Of a lane with a step-size schedule it is nan, too: its chains are not stationary, and so have no ρ.
+    For a lane with a step-size schedule it is nan, too: its chains are not stationary, and so have no ρ.
 
     Between the lags that are known ρ is taken as linear, so that τ(M) = 1 + 2 Σ_{t=1}^M ρ(t) = 2T(M) + ρ(M) with T
     the trapezoidal rule. On an exponential ρ that is off by less than .3 %, far below the standard error.

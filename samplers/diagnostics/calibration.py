@@ -34,16 +34,17 @@ from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 DRAWS, BINS = 63, 16
 """Draws of a posterior, so that there are 64 ranks, four in each bin of a histogram."""
 CHAINS = 7
-"""Of a posterior, each of which gives a seventh of the draws: nine."""
+"""The chains of a posterior; each gives a seventh of the draws: nine."""
 MAX_RUNS = 5_000
 MAX_THIN = 5_000
-"""Steps between two draws of a chain, at most: one that remembers longer than that says little of its distribution."""
+"""The most steps between two draws of a chain; a chain with a longer autocorrelation says little of its
+distribution."""
 _FORGET = 5
-"""Autocorrelation times that a chain goes on before its first draw."""
+"""The steps before a chain's first draw, in autocorrelation times."""
 _APART = 2
-"""And between two draws: of an exponential autocorrelation e⁻⁴ is left."""
+"""The steps between two draws, in autocorrelation times: an exponential autocorrelation falls to e⁻⁴."""
 _AT_ONCE = 400_000
-"""Rows of all chains that are looked at at once."""
+"""The most rows of all chains that are processed at once."""
 
 Ranks = NDArray[np.int64]
 
@@ -81,7 +82,7 @@ def generative(target: TypedPosterior) -> Generative:
 
 
 def with_rows(target: TypedPosterior, n: int) -> TypedPosterior:
-    """The same model of fewer rows, evenly spread over the table."""
+    """The model with fewer rows, evenly spread over the table."""
     if n >= target.n_data:
         return target
     some = np.linspace(0, target.n_data - 1, n).round().astype(int)
@@ -216,11 +217,11 @@ _CLIMB = 40
 _DIFFERENCE = 1e-4
 """Steps of differences: of second ones they lose 8 of 16 digits, and the curvature is only a scale here."""
 _WIDER = 1.3
-"""Standard deviations of the Gaussian at the mode are this much larger, for what it is like has longer tails."""
+"""The factor on the standard deviations of the Gaussian at the mode, since the posterior has longer tails."""
 
 
 def _peaks(joint: _Joint, z: Array) -> tuple[Array, Array]:
-    """Of each posterior a point near its mode (n, dim), from z uphill, and L of a Gaussian there, (n, dim, dim)."""
+    """A point near the mode of each posterior (n, dim), uphill from z, and L of a Gaussian there, (n, dim, dim)."""
     n, dim = z.shape
     number, unit = np.arange(n), _DIFFERENCE * np.eye(dim)
     pairs = [(i, j) for i in range(dim) for j in range(i)]
@@ -327,7 +328,7 @@ def exact(target: TypedPosterior, runs: int, seed: int = 1) -> Calibration:
 _SLICED = 21
 """Chains of a posterior here: more chains of fewer steps cost less where all are moved at once."""
 _PILOT = 24
-"""Steps of which the autocorrelation is measured. They are part of what chains go on to forget where they began."""
+"""The steps from which the autocorrelation is measured; they are part of the burn-in."""
 
 
 def _time(history: Array) -> float:
@@ -335,7 +336,7 @@ def _time(history: Array) -> float:
 
     Differences of chains of one run have its autocorrelation, whatever the mean is that they have not found yet.
     """
-    # Of what goes off to infinity, for its density cannot be normalised, there is no time that could be right.
+    # A chain that goes off to infinity, because its density cannot be normalised, has no correct time.
     history = np.clip(np.nan_to_num(history[len(history) // 4 :]), -1e100, 1e100)
     apart = history - history.mean(axis=(0, 2), keepdims=True)
     variance = (apart**2).mean(axis=(0, 2))
@@ -519,7 +520,7 @@ def of_sampler(target: TypedPosterior, spec: RunSpec, runs: int, seed: int = 1, 
         raise SpecError(
             "sampler",
             spec.sampler.key,
-            f"its chains diverge or remember more than {MAX_THIN:,} steps; another step size is needed",
+            f"its chains diverge, or are correlated over more than {MAX_THIN:,} steps; another step size is needed",
         )
     replicas = Replicas(target, spec, thin, seed)
     while replicas.done < runs:

@@ -37,7 +37,7 @@ KERNELS = ("rwm", "mala")
 SPREAD = 2.0
 """Chains begin at N(start, (2 sd)²), with the standard deviations of the target's coordinates."""
 MOST_STEPS = 100_000
-"""Of a pair: chains that have not met by then are too far apart for the kernel."""
+"""The most steps of a pair: chains that have not met by then are too far apart for the kernel."""
 PATH = 400
 """Steps of the pairs that are kept for a picture."""
 
@@ -65,7 +65,7 @@ class Pairs:
 
     target: Target
     sampler: Sampler
-    """Of :data:`KERNELS`."""
+    """A sampler of :data:`KERNELS`."""
     n: int
     lag: int = 1
     k: int = 0

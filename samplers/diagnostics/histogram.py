@@ -9,9 +9,9 @@ from sgmcmc_lab.samplers.running_statistics import N_BINS, Statistics
 from sgmcmc_lab.samplers.targets.base import Array
 
 LOWEST, HIGHEST = 0.001, 0.999
-"""Shares of the draws, between whose quantiles the bins count as occupied."""
+"""The bins between these quantiles of the draws count as occupied."""
 ROOM = 8
-"""A share of what is occupied that is left free at either end, one in so many of its bins."""
+"""The margin at either end is one bin for this many occupied ones."""
 LEAST_ROOM = 4
 
 

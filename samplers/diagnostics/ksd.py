@@ -26,7 +26,7 @@ from sgmcmc_lab.samplers.running_statistics import Statistics
 from sgmcmc_lab.samplers.targets.base import LINE, Array, Target
 
 C, BETA = 1.0, -0.5
-"""Of the kernel: c in standard deviations of the target, and the exponent of Gorham & Mackey."""
+"""The kernel's c, in standard deviations of the target, and the exponent of Gorham & Mackey."""
 MOST = 1_000
 """Draws in the double sum, whose cost is n²d/2."""
 MOST_NUMBERS = 100_000_000
@@ -79,7 +79,7 @@ def is_defined(target: Target) -> bool:
 
 
 def of_scores(points: Array, scores: Array, c: float = C, beta: float = BETA) -> Discrepancy:
-    """Of points (n, d) and the scores −∇U there, in units in which the target is about one wide."""
+    """The discrepancy of points (n, d) with the scores −∇U there, in units of about the target's width."""
     jit.prepare([stein_sums])
     out, n = np.empty(2), len(points)
     stein_sums(np.array(points, dtype=float, order="C"), np.array(scores, dtype=float, order="C"), c, beta, out)
@@ -89,7 +89,7 @@ def of_scores(points: Array, scores: Array, c: float = C, beta: float = BETA) ->
 
 
 def of_draws(target: Target, theta: Array) -> Discrepancy:
-    """Of draws θ (n, dim), all of them; nan where a gradient is not finite."""
+    """The discrepancy of all draws θ (n, dim); nan if a gradient is not finite."""
     scales = np.sqrt([column.variance for column in target.columns])
     with np.errstate(all="ignore"):
         return of_scores(theta / scales, -target.gradient_at(theta) * scales)
@@ -106,5 +106,5 @@ def thinned(statistics: Statistics, target: Target) -> Array:
 
 
 def of_statistics(statistics: Statistics, target: Target) -> Discrepancy:
-    """Of the :func:`thinned` history."""
+    """The discrepancy of the :func:`thinned` history."""
     return of_draws(target, thinned(statistics, target))

@@ -1,4 +1,4 @@
-"""Posterior predictive p: what data that a typed model makes have more of than the data (Gelman, Meng & Stern 1996)."""
+"""Posterior predictive p-values of a typed model: simulated data against the data (Gelman, Meng & Stern 1996)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

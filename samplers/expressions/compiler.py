@@ -81,7 +81,7 @@ def _optimise(made: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     """Let LLVM improve the module, and make vector instructions of its loops."""
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = True
-    # Of a pair of numbers that another function has just written one by one the processor makes no vector at once.
+    # The processor cannot at once load a pair of numbers as a vector that another function has just written one by one.
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
@@ -149,10 +149,10 @@ Formulas = Callable[[], dict[int, Loop]]
 
 
 class Tier:
-    """The native code of a run, from the time that it is worth it."""
+    """The native code of a run, compiled once that pays off."""
 
     def __init__(self, parts: Sequence[tuple[Array, Formulas]]):
-        """Of packed parameters, with the functions whose addresses they take."""
+        """Take packed parameters, with the functions whose addresses they hold."""
         self._parts = parts
         self._begun: float | None = None
         self._asked = False

@@ -45,7 +45,7 @@ def lgamma(u: Expression) -> Expression:
 
 
 def log_gamma_density(shape: Any, eta: Any) -> Expression:
-    """Of the gamma distribution with rate 1 at e^η, by its shape."""
+    """The log density of the gamma distribution with rate 1 at e^η, by its shape."""
     return apply("log_gamma_density", shape, eta)
 
 
@@ -100,12 +100,12 @@ def beta(y: Any, a: Any, b: Any) -> Expression:
 
 
 def lognormal(y: Any, mu: Any, sigma: Any) -> Expression:
-    """Of y whose logarithm is N(mu, sigma²)."""
+    """The distribution of y whose logarithm is N(mu, sigma²)."""
     return within(y - SMALLEST, normal(log(y), mu, sigma) - log(y))
 
 
 def bernoulli_logit(y: Any, logit: Any) -> Expression:
-    """Of y = 0 or 1 with P(y = 1) = 1/(1 + e^−logit)."""
+    """The distribution of y = 0 or 1 with P(y = 1) = 1/(1 + e^−logit)."""
     return within(-((y - y**2) ** 2), -apply("log1p_exp", (1 - 2 * y) * logit))
 
 

@@ -90,7 +90,7 @@ def log_i0e_slope(x: Array) -> Array:
 def log_gamma_density(shape: Array, eta: Array) -> Array:
     """(k − 1)η − e^η − log Γ(k): the gamma distribution with rate 1 at e^η, and Poisson's of k − 1 with the mean e^η.
 
-    Of a large k this is the deviance and Stirling's series (Loader 2000), so that nothing large cancels.
+    For large k this is the deviance and Stirling's series (Loader 2000), so that nothing large cancels.
     """
     w = eta - np.log(shape)
     far = -shape * (np.expm1(w) - w)

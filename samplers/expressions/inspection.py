@@ -1,9 +1,9 @@
 """Inspection of generated code: its text is checked before it is compiled.
 
-Of LLVM's instructions few are allowed: arithmetic of registers, a comparison and a choice, reading and writing a number
-of an array that the function was given, at a constant column of the current chain's row, and calls of the functions in
-a list. So code can neither reach other memory, nor other functions, nor run longer than once over the chains. The
-patterns are written by themselves, not taken from what writes the text.
+Only few of LLVM's instructions are allowed: arithmetic of registers, a comparison and a choice, reading and writing a
+number of an array that the function was given, at a constant column of the current chain's row, and calls of the
+functions in a list. So code can neither reach other memory, nor other functions, nor run longer than once over the
+chains. The patterns are written by themselves, not taken from what writes the text.
 """
 
 import re

@@ -37,7 +37,7 @@ class Node:
     label: str
     parts: tuple[tuple[float, Self], ...]
     digest: bytes
-    """Of the whole normal form: two expressions with one digest are equal."""
+    """A digest of the whole normal form: two expressions with one digest are equal."""
     degree: float
     """As a polynomial; it orders the terms of a sum."""
 

@@ -153,7 +153,7 @@ def lgamma_half_step_slope(x):
 def log_gamma_density(shape, eta):
     """(k − 1)η − e^η − log Γ(k): the gamma distribution with rate 1 at e^η, and Poisson's of k − 1 with the mean e^η.
 
-    Of a large k this is the deviance and Stirling's series (Loader 2000), so that nothing large cancels.
+    For large k this is the deviance and Stirling's series (Loader 2000), so that nothing large cancels.
     """
     if shape < LARGE_SHAPE or eta == -np.inf:
         return zero_times(shape - 1, eta) - exp(eta) - log_gamma(shape)

@@ -1,6 +1,6 @@
 """The declarations of every estimator of the gradient.
 
-A sampler takes a gradient for granted: where it comes from, and how noisy it is, is the estimator's. A new one is one
+The estimator defines the gradient's source and its noise; a sampler only uses the gradient. A new one is one
 file and one line in ``samplers/gradients/__init__.py``.
 """
 
@@ -22,13 +22,13 @@ def exact(rng, theta, out, each, model, data, params, memory):
 
 
 class Estimator(param.Parameterized):
-    """How a step gets its gradient."""
+    """The source of a step's gradient."""
 
     key: ClassVar[str]
     title: ClassVar[str]
     tex: ClassVar[str]
     tex_of_categories: ClassVar[str] = ""
-    """The same where the data are categories, of which samplers know the numbers alone; empty for no other."""
+    """The formula for categorical data, of which samplers use only the counts; empty if it is the same."""
     requires: ClassVar[frozenset[str]]
     """The words of :mod:`samplers.requirements` that a target must provide and a sampler accept."""
 
@@ -56,11 +56,11 @@ class Estimator(param.Parameterized):
         return np.zeros(0)
 
     def first_memory(self, target: Target) -> NDArray[np.float64]:
-        """The memory of :attr:`estimate` for one chain from one gradient to the next, before the first, (numbers,)."""
+        """The initial memory of :attr:`estimate` for one chain, (numbers,); a gradient reads and updates it."""
         return np.zeros(0)
 
     def data_per_gradient(self, target: Target) -> float:
-        """How many data one gradient touches on average; 1 where the target has no data."""
+        """The mean number of data points of one gradient; 1 for a target without data."""
         return max(len(target.data()), 1)
 
     def check(self, target: Target) -> None:

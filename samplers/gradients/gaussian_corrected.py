@@ -1,4 +1,4 @@
-"""Noise of a known size that the sampler makes room for."""
+"""Noise of known variance, which the sampler subtracts from the noise that it injects."""
 
 import numpy as np
 

@@ -52,11 +52,12 @@ class MinibatchCV(Minibatch):
     """∇Ũ = ∇U(θ̂) + (N/n) Σ_{i∈S} (∇u_i(θ) − ∇u_i(θ̂)), with the mode θ̂ found before the first step.
 
     Near the mode the two gradients of a data point are nearly the same, and so is their difference for all data: the
-    noise goes with the distance from θ̂, where that of a plain minibatch stays. Its variance for a sample of n with
-    replacement is Var_i(∇u_i(θ) − ∇u_i(θ̂))/n, where each ∇u_i stands for all data. With N data the posterior is narrow
-    as 1/√N, so that a batch whose size does not grow with N is enough; for SGLD alone it is not.
+    noise is proportional to the distance from θ̂, while that of a plain minibatch does not vanish. Its variance for a
+    sample of n with replacement is Var_i(∇u_i(θ) − ∇u_i(θ̂))/n, where each ∇u_i stands for all data. With N data the
+    posterior is narrow as 1/√N, so that a batch whose size does not grow with N is enough; with a plain minibatch it is
+    not.
 
-    A step touches n data, as without; to find ∇U(θ̂) took all of them once.
+    A step uses n data points, as a plain minibatch does; finding ∇U(θ̂) takes all of them once.
     """
 
     key = "minibatch_cv"

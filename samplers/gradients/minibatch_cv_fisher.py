@@ -1,4 +1,4 @@
-"""A minibatch with control variates that measures what noise is left."""
+"""A minibatch with control variates that estimates its remaining noise."""
 
 from sgmcmc_lab.samplers.gradients.minibatch_cv import MinibatchCV
 from sgmcmc_lab.samplers.gradients.minibatch_fisher import MinibatchFisher

@@ -1,4 +1,4 @@
-"""A minibatch that measures its own noise."""
+"""A minibatch that estimates its own noise."""
 
 import numpy as np
 

@@ -11,8 +11,8 @@ from sgmcmc_lab.samplers.requirements import BATCH, KNOWN
 class MinibatchKnown(Minibatch):
     """A minibatch as in :class:`Minibatch`, and V·I with a V that is known subtracted from what is injected.
 
-    Known from a longer look at the data than a step takes: (N²/n)·Var(∇u_i) at usual θ, as a mean over directions. In
-    each direction by itself the noise may be more or less: see :class:`MinibatchFisher`.
+    V is measured before the run: (N²/n)·Var(∇u_i) at typical θ, as a mean over directions. In a single direction the
+    noise may be larger or smaller: see :class:`MinibatchFisher`.
     """
 
     key = "minibatch_known"
@@ -26,7 +26,7 @@ class MinibatchKnown(Minibatch):
         log=True,
         tex="V",
         label="Known variance V",
-        doc="The sampler's estimate of the variance of the minibatch's noise in each direction. Too small, and the chain is too hot; too large, and it is too cold.",
+        doc="The sampler's estimate of the variance of the minibatch's noise in each direction. If it is too small, the chain is too hot; if it is too large, too cold.",
     )
 
     def noise(self) -> jit.Noise:

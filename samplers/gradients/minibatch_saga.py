@@ -1,4 +1,4 @@
-"""A minibatch with control variates from when each data point was last seen."""
+"""A minibatch with control variates from the last gradient of each data point."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ def estimate(rng, theta, out, each, model, data, params, memory):
         for i in range(dim):
             each[k, i] = mean[i] + fresh[k, i] - table[batch[k], i]
             out[0, i] += each[k, i] / batch_size
-    # Of a data point that is twice in the batch the second time changes nothing.
+    # A data point that is in the batch twice changes nothing the second time.
     for k in range(batch_size):
         for i in range(dim):
             mean[i] += (fresh[k, i] - table[batch[k], i]) / data.size
@@ -42,11 +42,11 @@ def estimate(rng, theta, out, each, model, data, params, memory):
 class MinibatchSAGA(Minibatch):
     """∇Ũ = g̅ + (N/n) Σ_{i∈S} (∇u_i(θ) − g_i), g_i the gradient of data point i when it was last seen, g̅ the sum of all.
 
-    SAGA for Langevin dynamics (Dubey et al. 2016, SAGA-LD): control variates as in SVRG, but none of the data is older
-    than some N/n steps, and no step looks at all of them. The variance is Var_i(∇u_i(θ) − g_i)/n for a sample of n with
+    SAGA for Langevin dynamics (Dubey et al. 2016, SAGA-LD): control variates as in SVRG, but no stored gradient is
+    older than some N/n steps, and no step uses all data. The variance is Var_i(∇u_i(θ) − g_i)/n for a sample of n with
     replacement, where each gradient stands for all data.
 
-    A gradient touches n data; the table is filled at a chain's first θ, which took all of them once. It holds N·d
+    A gradient uses n data points; filling the table at a chain's first θ takes all of them once. It holds N·d
     numbers for each chain.
     """
 

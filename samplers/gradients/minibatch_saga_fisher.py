@@ -1,4 +1,4 @@
-"""SAGA that measures what noise is left."""
+"""SAGA that estimates its remaining noise."""
 
 from sgmcmc_lab.samplers.gradients.minibatch_fisher import MinibatchFisher
 from sgmcmc_lab.samplers.gradients.minibatch_saga import MinibatchSAGA

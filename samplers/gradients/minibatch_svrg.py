@@ -1,4 +1,4 @@
-"""A minibatch with control variates where the chain was a while ago."""
+"""A minibatch with control variates at an earlier point of the chain."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,10 @@ class MinibatchSVRG(Minibatch):
     """∇Ũ = ∇U(θ̃) + (N/n) Σ_{i∈S} (∇u_i(θ) − ∇u_i(θ̃)), θ̃ where the chain was at the first of every m gradients.
 
     Stochastic variance-reduced gradients for Langevin dynamics (Dubey et al. 2016, SVRG-LD). The variance is
-    Var_i(∇u_i(θ) − ∇u_i(θ̃))/n for a sample of n with replacement, where each ∇u_i stands for all data: it goes with how
-    far the chain has moved since, and no mode has to be found. Each chain has an anchor of its own.
+    Var_i(∇u_i(θ) − ∇u_i(θ̃))/n for a sample of n with replacement, where each ∇u_i stands for all data: it grows with
+    the distance from the anchor, and needs no mode. Each chain has an anchor of its own.
 
-    A gradient touches n data, and one in m all N besides: n + N/m on average.
+    A gradient uses n data points, and one in m gradients also all N: n + N/m on average.
     """
 
     key = "minibatch_svrg"

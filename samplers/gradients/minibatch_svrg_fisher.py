@@ -1,4 +1,4 @@
-"""SVRG that measures what noise is left."""
+"""SVRG that estimates its remaining noise."""
 
 from sgmcmc_lab.samplers.gradients.minibatch_fisher import MinibatchFisher
 from sgmcmc_lab.samplers.gradients.minibatch_svrg import MinibatchSVRG

@@ -114,7 +114,7 @@ class AdaptiveMetropolis(Sampler):
         log=True,
         tex="s",
         label="First scale s",
-        doc="The scale of the first proposals, and of one in twenty later. The others find their own.",
+        doc="The scale of the first proposals, and of one in twenty later. The other proposals adapt their scale.",
     )
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:

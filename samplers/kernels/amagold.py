@@ -84,7 +84,7 @@ class AMAGOLD(Amortised):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one update. Large ones are rejected; the distribution is right for all.",
+        doc="The time of one update. Large steps are rejected; the distribution is exact for every step size.",
     )
     friction = Real(
         1.0,
@@ -92,7 +92,7 @@ class AMAGOLD(Amortised):
         log=True,
         tex="C",
         label="Friction C",
-        doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD.",
+        doc="The rate at which the momentum decays. Small friction gives long moves; large friction resembles SGLD.",
     )
     n_leapfrog = Count(
         10,

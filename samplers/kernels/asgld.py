@@ -117,14 +117,14 @@ class ASGLD(Sampler):
         bounds=(0.0, 0.99999),
         tex=r"\beta_1",
         label="Memory β₁",
-        doc="How much of the average of the gradients a step keeps: it reaches back over 1/(1 − β₁) steps.",
+        doc="The share of the average of the gradients that a step keeps; the average spans about 1/(1 − β₁) steps.",
     )
     v_decay = Real(
         0.999,
         bounds=(0.0, 0.99999),
         tex=r"\beta_2",
         label="Memory β₂",
-        doc="How much of the average of the squared gradients a step keeps: it reaches back over 1/(1 − β₂) steps.",
+        doc="The share of the average of the squared gradients that a step keeps; the average spans about 1/(1 − β₂) steps.",
     )
     floor = Real(
         1e-8,

@@ -117,7 +117,7 @@ class BADODAB(Sampler):
         log=True,
         tex="C",
         label="Injected heat C",
-        doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.",
+        doc="The injected noise is that of friction C. The thermostat ξ starts at C and settles at the friction that balances all noise.",
     )
     thermal_mass = Real(
         1.0,
@@ -125,7 +125,7 @@ class BADODAB(Sampler):
         log=True,
         tex=r"\mu",
         label="Thermal mass μ",
-        doc="How slowly the thermostat ξ follows the kinetic energy. A heavy one averages over a longer time.",
+        doc="The inertia of the thermostat ξ. A large μ averages the kinetic energy over a longer time.",
     )
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:

@@ -96,7 +96,7 @@ class BAOAB(Sampler):
         log=True,
         tex="C",
         label="Friction C",
-        doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD.",
+        doc="The rate at which the momentum decays. Small friction gives long moves; large friction resembles SGLD.",
     )
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:

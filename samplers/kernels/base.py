@@ -22,12 +22,12 @@ from sgmcmc_lab.samplers.requirements import BATCH, FULL
 from sgmcmc_lab.samplers.targets.base import LINE, FirstSteps, Target
 
 NO_MOMENTUM, KEPT, AFRESH = "", "kept", "afresh"
-"""Of the momentum of a chain."""
+"""The ways in which a step treats a chain's momentum."""
 
 
 @jit.start
 def same_for_all(rng, position, auxiliary, model, params):
-    """Every chain starts at the same place, with the same auxiliary variables."""
+    """Start every chain at the same place, with the same auxiliary variables."""
 
 
 def in_batches(gradient: str) -> bool:
@@ -60,41 +60,41 @@ class Sampler(param.Parameterized):
     requires: ClassVar[frozenset[str]] = frozenset()
     """The words of :mod:`samplers.requirements` that a target must provide beside those of the estimator."""
     least_coordinates: ClassVar[int] = 1
-    """The fewest that θ may have."""
+    """The smallest allowed dimension of θ."""
     most_coordinates: ClassVar[int | None] = None
-    """The most that θ may have; None for any number."""
+    """The largest allowed dimension of θ; None for any."""
     process: ClassVar[str | None] = None
-    """Set where the sampler is the exact transition of one process, and so needs a target with its distribution."""
+    """The process whose exact transition the sampler is; it needs a target with the distribution of this process."""
     gradient_age: ClassVar[int | None] = 1
-    """How many steps before the last draw the last gradient was taken; None where that is no draw of the chain."""
+    """The number of steps between the point of the last gradient and the last draw; None if that point is no draw."""
     moving: ClassVar[bool] = False
-    """Whether a stable step is of the length of a period, as with a velocity, not of its square."""
+    """Whether the stable step size scales as a period of the motion, as with a velocity, not as its square."""
     first_stride: ClassVar[float] = 1.0
-    """Its first step on a steep target with the full gradient, in those of :class:`FirstSteps`: more than one where an
-    accept step, or no noise at all, takes care of the bias."""
+    """The initial step size on a steep target with the full gradient, as a multiple of that in :class:`FirstSteps`:
+    above 1 if an accept step, or the absence of noise, removes the bias."""
     momentum: ClassVar[str] = NO_MOMENTUM
-    """Whether the first of what a chain has beside θ are a momentum, one for each coordinate, and what a step does with
-    the one that is there: :data:`KEPT`, it goes on with it, or :data:`AFRESH`, it begins with another."""
+    """Whether the first auxiliary variables of a chain are a momentum, one number for each coordinate: :data:`KEPT` if
+    a step continues with it, :data:`AFRESH` if each step draws a new one."""
     adaptation: ClassVar[Tuning | None] = None
-    """Its declaration, of a sampler with the parameter ``adapt_steps``."""
+    """The declaration of the adaptation, for a sampler with the parameter ``adapt_steps``."""
     diverges: ClassVar[bool] = False
     """Whether its kernel marks divergent transitions: trajectories with an energy error that is too large."""
     stationary_start: ClassVar[bool] = True
-    """Whether chains are stationary from their first step on where θ is an exact draw: not where a chain has rungs of
-    other distributions beside θ, which start at θ, or adapts to its own draws."""
+    """Whether chains that start at an exact draw of θ are stationary from their first step on. They are not if the
+    rungs of other distributions also start at θ, or if a chain adapts to its own draws."""
     weighs: ClassVar[bool] = False
-    """Whether each draw of a chain has a weight of its own, from 0 to 1: the kernel leaves that of the last draw as the
-    last of the chain's auxiliary variables, and the statistics are weighted."""
+    """Whether each draw of a chain has an importance weight, from 0 to 1: the kernel writes the weight of the last draw
+    into the chain's last auxiliary variable, and the statistics are weighted."""
     interacting: ClassVar[bool] = False
-    """Whether chains move each other: a step looks at all pairs of them, and their draws are not independent."""
+    """Whether chains interact: a step uses all pairs of them, and their draws are not independent."""
     counts_data: ClassVar[bool] = False
     """Whether its kernel counts data points in place of gradients, because their number differs between steps."""
     first_chains: ClassVar[int] = 1
-    """A run whose number of chains is not given has at least so many."""
+    """The least number of chains of a run whose number of chains is not given."""
     known_bias: ClassVar[str] = ""
-    """A sentence on a bias that the sampler is known for, which the page says where draws do not agree."""
+    """A sentence on a known bias of the sampler, which the page shows if the draws disagree with the target."""
     why_it_stops: ClassVar[str] = "a step overshot, and the next ones overshot further"
-    """Why a chain of it leaves its target for good, for the message."""
+    """The reason why a chain leaves its target for good, for the message."""
     advance: ClassVar[Any]
     """The compiled kernel."""
     start: ClassVar[Any] = staticmethod(same_for_all)
@@ -104,8 +104,8 @@ class Sampler(param.Parameterized):
 
     # The tests' declarations: every sampler has them at the end of its class, and a test names the missing ones.
     bias_order: ClassVar[int | None]
-    """The power of ε of the bias that the chain's distribution has; None where it has none, whatever the step. Not
-    needed where chains are interacting, for then they have no distribution by themselves."""
+    """The order p of the bias O(ε^p) of the stationary distribution; None if it has no bias at any step size. Not
+    needed if chains interact, since a single chain then has no stationary distribution."""
     steps_to_test: ClassVar[int]
     """How many steps chains from exact draws make while tests compare their distribution with the target's: enough for
     a wrong drift to show. Not needed where it moves on curved manifolds only, where chains are interacting, or without
@@ -141,12 +141,12 @@ class Sampler(param.Parameterized):
         return int(getattr(self, "adapt_steps", 0))
 
     def thermostats(self, target: Target) -> int:
-        """The number of ξ of a chain, the last of its auxiliary variables."""
+        """The number of thermostats ξ of a chain, its last auxiliary variables."""
         return 0
 
     @property
     def least_chains(self) -> int:
-        """The fewest chains of a run: more than one where a step learns across them."""
+        """The least number of chains of a run: more than one if a step adapts across chains."""
         return 1
 
     @classmethod
@@ -188,12 +188,12 @@ class Sampler(param.Parameterized):
 
     @classmethod
     def first_entries(cls, target: Target) -> dict[str, Value]:
-        """The parameters that begin with another value on this target where none at all are given."""
+        """The parameters whose initial values differ on this target, if none are given."""
         return {}
 
     @classmethod
     def first_values(cls, first: FirstSteps | None, gradient: str) -> dict[str, float]:
-        """The parameters that begin with another value than the one declared, on a target with these first steps."""
+        """The parameters whose initial values differ from the declared ones, on a target with these first steps."""
         known = dict(declared(cls))
         if first is None or "step_size" not in known:
             return {}
@@ -210,8 +210,8 @@ class Sampler(param.Parameterized):
         return np.array([getattr(self, name) for name, _ in declared(type(self))], dtype=float)
 
     native: ClassVar[Callable[[Any, Target, jit.Noise], dict[int, Loop]] | None] = None
-    """Of samplers that run formulas, native(target, noise): native code for them, with a gradient that is so noisy, by
-    the index of the packed parameters that takes its address."""
+    """``native(target, noise)`` of samplers that run formulas: their native code for a gradient with this noise, by the
+    index of the packed parameter that takes its address."""
 
     @classmethod
     def params_to_test(cls, step_size: float) -> dict[str, Value]:
@@ -223,23 +223,23 @@ class Sampler(param.Parameterized):
 
     @property
     def gradients_per_step(self) -> int:
-        """Gradient evaluations in one step, for the common axis of cost, beside those that the kernel counts."""
+        """Gradient evaluations in one step, for the common axis of cost, without those that the kernel counts."""
         return 0 if self.counts_data else 1
 
     @property
     def full_gradients_per_step(self) -> int:
-        """Gradients in one step that take all of the data whatever the estimator does, beside the others.
+        """Gradients in one step that take all data with every estimator, in addition to the others.
 
-        Each counts for as many evaluations of the estimator as touch all of the data on average.
+        Each counts as the number of evaluations of the estimator that use all data on average.
         """
         return 0
 
     def most_gradients(self, batch_size: int = 0) -> int:
-        """The evaluations of the estimator, of so many data or of all (0), that one step may take."""
+        """The most evaluations of the estimator in one step, with this batch size or with all data (0)."""
         return self.gradients_per_step
 
     def data_beside(self, target: Target) -> int:
-        """The data points that a step reads besides those of its gradients, for the axis of data."""
+        """The data points that a step reads in addition to those of its gradients, for the axis of data."""
         return 0
 
     @property

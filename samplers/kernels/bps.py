@@ -144,7 +144,7 @@ class BouncyParticle(Piecewise):
         log=True,
         tex=r"\lambda",
         label="Refreshment rate λ",
-        doc="How often in a time of 1 the velocity is drawn anew. Often, and θ diffuses; seldom, and it stays on few contours.",
+        doc="The rate at which the velocity is redrawn. At a high rate θ diffuses; at a low one it stays on few contours.",
     )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Constrained Hamiltonian Monte Carlo on a sphere: leapfrog steps that a force across the sphere keeps on it."""
+"""Constrained Hamiltonian Monte Carlo on a sphere: leapfrog steps that a normal force keeps on the sphere."""
 
 from math import sqrt
 
@@ -83,7 +83,7 @@ def advance(rng, state, model, source, params, out, n, info):
 
 
 class CHMC(GMC):
-    """Constrained Hamiltonian Monte Carlo (Brubaker, Salzmann & Urtasun 2012): what GMC is held against.
+    """Constrained Hamiltonian Monte Carlo (Brubaker, Salzmann & Urtasun 2012), the method to compare GMC with.
 
     Dynamics: as in GMC, but the sphere is the constraint ‖x‖² = 1 of motion in ℝᵈ. Integrator: RATTLE, L times
     v ← Λ(x)(v − (ε/2)∇U), then v ← v − λx, x ← x + εv with the multiplier λ that puts x back on the sphere, then

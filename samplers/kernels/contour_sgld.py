@@ -31,7 +31,7 @@ def _place(energy, lowest, width, bins):
     log Ψ is constant in the first bin and below, and above the last one: these places are at the bin's upper end.
     """
     x = (energy - lowest) / width
-    # Of an infinite energy, or of NaN, the last one.
+    # An infinite energy, or NaN, is in the last one.
     if x < 1:
         return 0, 1.0
     return (int(x), x - int(x)) if x < bins else (bins - 1, 1.0)

@@ -49,7 +49,7 @@ class CyclicalSGLD(Sampler):
 
     SDE and step are SGLD's, θ ← θ − ε_k∇Ũ(θ) + N(0, ε_k(2 − ε_kB̂)), with ε_k = (ε/2)(1 + cos(πk/M)) in the k-th of
     each M steps: large at first, to leave a mode, then small, to draw from it with little bias.
-    Invariant distribution: e^{−U} as ε → 0; the bias goes along with the cycle. All draws are counted, also those of
+    Invariant distribution: e^{−U} as ε → 0; the bias follows the cycle. All draws are counted, also those of
     large steps.
     """
 
@@ -82,7 +82,7 @@ class CyclicalSGLD(Sampler):
         log=True,
         tex="M",
         label="Steps in a cycle M",
-        doc="After so many steps the step size is large again.",
+        doc="The number of steps after which the step size is at its largest again.",
     )
 
     @property

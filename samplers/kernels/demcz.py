@@ -20,7 +20,7 @@ _JUMPS = 0.1
 _FIRST, _MOST = 10, 100
 """States of a chain in the archive at the start, and at most."""
 _JITTER = 1e-3
-"""Of the first scale: with it a chain can reach every point, whatever the archive holds."""
+"""The scale of the jitter, as a share of the first scale; it lets a chain reach every point, whatever the archive."""
 
 
 @jit.helper

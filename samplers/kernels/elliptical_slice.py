@@ -85,7 +85,7 @@ class EllipticalSlice(Sampler):
         log=True,
         tex="s",
         label="Prior's scale s",
-        doc="The standard deviation of the Gaussian that the ellipses belong to. Any is right; a Gaussian far narrower or wider than the target makes short moves.",
+        doc="The standard deviation of the Gaussian of the ellipses. The draws are exact for every value; far below or above the target's width, moves are short.",
     )
 
     @classmethod

@@ -87,7 +87,7 @@ class GMC(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time along the geodesic in one leapfrog step. Too large, and proposals are rejected.",
+        doc="The time along the geodesic in one leapfrog step. If it is too large, proposals are rejected.",
     )
     n_leapfrog = Count(
         10,

@@ -105,7 +105,7 @@ class GSGNHT(Moving):
         log=True,
         tex="C",
         label="Injected heat C",
-        doc="The noise injected is that of friction C. The thermostat ξ starts there and finds the friction that fits all noise there is.",
+        doc="The injected noise is that of friction C. The thermostat ξ starts at C and settles at the friction that balances all noise.",
     )
     embedding = Flag(
         False,

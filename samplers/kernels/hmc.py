@@ -109,7 +109,7 @@ class HMC(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one leapfrog step. Too large, and proposals are rejected or, without the accept step, blow up.",
+        doc="The time of one leapfrog step. If it is too large, proposals are rejected or, without the accept step, diverge.",
     )
     n_leapfrog = Count(
         10,

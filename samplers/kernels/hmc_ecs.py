@@ -21,7 +21,7 @@ _FEW = 100
 """Subsamples of up to this size are always allowed, even larger than the data."""
 
 _FIRST_SHARE = 20
-"""Of many data the subsample begins with one in so many."""
+"""With many data points, the first subsample has one in this many."""
 
 
 @jit.helper
@@ -89,7 +89,7 @@ def advance(rng, state, model, source, params, out, n, info):
     for t in range(n):
         for c in range(n_chains):
             for k in range(m):
-                # Of a target with more data a longer list is left.
+                # A target with more data leaves a longer list.
                 chosen[k] = min(int(r[c, dim + k]), n_data - 1)
             model.batch(mode, chosen, at_mode, model.params)
             model.batch(theta[c : c + 1], chosen, each, model.params)
@@ -248,7 +248,8 @@ class HMCECS(Sampler):
         return np.concatenate([head, mode, target.gradient_at(mode[None])[0]])
 
     def most_gradients(self, batch_size: int = 0) -> int:
-        # Of a subsample of all N data, at the start, of the new data and after each leapfrog step; the number varies.
+        # With a subsample of all N data: at the start, for the new data, and after each leapfrog step; the number
+        # varies.
         return self.n_leapfrog + 2
 
     @property

@@ -125,7 +125,7 @@ class MALA(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time that a proposal advances. Too large, and all are rejected.",
+        doc="The time that a proposal advances. If it is too large, all proposals are rejected.",
     )
     adapt_steps = adapt_steps(_WANTED)
     adaptation = Tuning("acceptance", _WANTED)

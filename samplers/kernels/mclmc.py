@@ -199,7 +199,7 @@ class MCLMC(Sampler):
         log=True,
         tex="L",
         label="Decoherence length L",
-        doc="The distance after which the direction is forgotten. About √d times the target's width is good; every L is right.",
+        doc="The distance over which the direction decorrelates. A good value is about √d times the target's width; the invariant distribution does not depend on L.",
     )
     adapt_steps = adapt_steps()
     adaptation = Tuning("energy error²/d", WANTED["mclmc"], goes_on=False, vectors=2, length=("L", LENGTH))

@@ -99,7 +99,7 @@ class MSGNHT(Moving):
         log=True,
         tex="C",
         label="Injected heat C",
-        doc="The noise injected is that of friction C. Each ξ starts there and finds the friction that fits the noise of its coordinate.",
+        doc="The injected noise is that of friction C. Each ξ starts at C and settles at the friction that balances the noise of its coordinate.",
     )
 
     def auxiliary(self, target: Target) -> NDArray[np.float64]:

@@ -32,8 +32,8 @@ def root_of_rest(each, heat, step_size, left, factor):
     """The Cholesky factor of heat·I − ε²V, V = left·Cov(rows of ``each``)/S, and whether a pivot was set to 0.
 
     ``left`` is 1, or without replacement the share of the data that is not in the minibatch. Where a pivot is set to 0
-    its row is made shorter, so that no coordinate gets more noise than the matrix gives it: the pivot before may be
-    close to 0, and what is divided by it as large as you like.
+    its row is made shorter, so that no coordinate gets more noise than the matrix gives it: an earlier pivot may be
+    close to 0, and a quotient by it unbounded.
     """
     size, dim = each.shape
     clipped = False

@@ -63,9 +63,9 @@ class NormalisedSGLD(Sampler):
     """SGLD in ℝᵈ, pulled back to the sphere after each step: what one would try first.
 
     x ← y/‖y‖ with y = x − ε∇Ũ(x) + N(0, 2ε − Vε²), without projection. To first order the tangent part is the right
-    one, so that the distribution is e^{−U} as ε → 0. But the part across the sphere, which a geodesic step does not
-    have, shrinks or stretches the rest by 1/‖y‖: a bias O(ε) of its own, and noise V in the gradient spoils the step
-    once ε²V is not small.
+    one, so that the distribution is e^{−U} as ε → 0. But the part normal to the sphere, which a geodesic step does not
+    have, rescales the rest by 1/‖y‖: a bias O(ε) of its own, and noise V in the gradient spoils the step once ε²V is
+    not small.
     """
 
     key = "normalised_sgld"

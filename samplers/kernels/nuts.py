@@ -150,7 +150,7 @@ def advance(rng, state, model, source, params, out, n, info):
                         break
                     leaves[k], leaf_r[k] = x[0], r[0]
                     log_new = np.logaddexp(log_new, -above)
-                    # Of the first leaf the share is 1.
+                    # The share of the first leaf is 1.
                     if rng.random() < exp(-above - log_new):
                         picked[:], picked_grad[:] = x[0], slope[0]
                     if _half_turned(leaves, leaf_r, k, side):
@@ -207,7 +207,7 @@ class NUTS(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one leapfrog step. Too large, and trajectories lose their energy at once; small ones are long to compute.",
+        doc="The time of one leapfrog step. If it is too large, trajectories diverge at once; with a small one they take long to compute.",
     )
     max_depth = Count(
         8,

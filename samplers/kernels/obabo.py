@@ -92,7 +92,7 @@ class OBABO(Amortised):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one update. Large ones are rejected, or without the accept step biased.",
+        doc="The time of one update. Large steps are rejected or, without the accept step, biased.",
     )
     friction = Real(
         1.0,
@@ -100,7 +100,7 @@ class OBABO(Amortised):
         log=True,
         tex="C",
         label="Friction C",
-        doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD.",
+        doc="The rate at which the momentum decays. Small friction gives long moves; large friction resembles SGLD.",
     )
     n_leapfrog = Count(
         10,

@@ -22,7 +22,7 @@ def advance(rng, state, model, source, params, out, n, info):
     rungs, grad = np.empty((n_rungs, n_chains, dim)), np.empty((n_rungs, n_chains, dim))
     before, slope = np.empty((n_chains, dim)), np.empty((n_chains, dim))
     energy, proposed = np.empty((n_rungs, n_chains)), np.empty(n_chains)
-    # Of the hotter rungs nothing is counted.
+    # Nothing is counted for the hotter rungs.
     beside = np.zeros(info.counts.size)
     take_rungs(state, rungs)
     for k in range(n_rungs):
@@ -98,7 +98,7 @@ class ParallelTempering(Tempered):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time that a proposal of every rung advances. Too large, and all are rejected.",
+        doc="The time that a proposal of every rung advances. If it is too large, all proposals are rejected.",
     )
 
     def packed(self, target: Target) -> NDArray[np.float64]:

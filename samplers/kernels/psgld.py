@@ -95,8 +95,8 @@ class PSGLD(Sampler):
     the step's noise goes: its bias is O(ε) as the step's own, and a kink of U is rounded. It costs two full gradients.
     Invariant distribution: with Γ and the full gradient e^{−U} as ε → 0, for ε well below 1 − α. Without Γ it is
     e^{−U}/G in one dimension, however small the step: at α = 0 that is e^{−U}(λ + |U'|). It comes back towards e^{−U}
-    where the window of 1/(1 − α) steps is so long that G stands still while θ goes round. With minibatches v also holds
-    the variance of the gradient; where that depends on θ, Γ lacks its derivative.
+    where the window of 1/(1 − α) steps is so long that G is nearly constant while θ explores the target. With
+    minibatches v also holds the variance of the gradient; where that depends on θ, Γ lacks its derivative.
     Shapes: θ (chains, d); v and w (chains, 2d) in the place of a momentum.
     """
 
@@ -129,7 +129,7 @@ class PSGLD(Sampler):
         bounds=(0.0, 0.99999),
         tex=r"\alpha",
         label="Memory α",
-        doc="How much of the average of the squared gradients a step keeps: it reaches back over 1/(1 − α) steps.",
+        doc="The share of the average of the squared gradients that a step keeps; the average spans about 1/(1 − α) steps.",
     )
     floor = Real(
         1.0,

@@ -132,7 +132,7 @@ def _write(work, row, columns, first, n, values):
 def _evaluate(native, program, work, shared, theta, other, grad, side, inputs, made):
     """Leave a program's outputs at every chain in ``made``: by native code, where it is there, or the stack machine.
 
-    Of ``side`` so many ``inputs`` are read.
+    It reads ``inputs`` numbers of ``side``.
     """
     n_chains, dim = theta.shape
     if native != 0:

@@ -146,7 +146,7 @@ class RMHMC(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one leapfrog step. Too large, and its implicit equations have no solution, so that trajectories turn back, or proposals are rejected.",
+        doc="The time of one leapfrog step. If it is too large, its implicit equations have no solution and trajectories turn back, or proposals are rejected.",
     )
     n_leapfrog = Count(
         10,

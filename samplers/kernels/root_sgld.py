@@ -40,7 +40,7 @@ class RootSGLD(Sampler):
     """Stochastic gradient Langevin dynamics of x = 2√θ with reflection (Baker et al. 2018, Theorem 2.1).
 
     SDE: dx = (1/x − (x/2)∇U(x²/4)) dt + √2 dW, which is dθ = (−θ∇U + 1) dt + √(2θ) dW by Itô's formula: the recipe
-    with D = diag(θ), Q = 0. Of Gamma(a, 1) it is the CIR process, and x has a generalised gamma distribution,
+    with D = diag(θ), Q = 0. For Gamma(a, 1) it is the CIR process, and x has a generalised gamma distribution,
     x^{2a−1} e^{−x²/4}. Euler–Maruyama with reflection at 0: x ← |x + ε(1/x − (x/2)∇Ũ) + √(2ε) ξ|, θ = x²/4.
     Invariant distribution: e^{−U} as ε → 0. With a < ½ the drift (2a − 1)/x points to 0 without bound, and a chain
     that comes near is thrown far away: the constant noise does not help where the posterior is sparse.

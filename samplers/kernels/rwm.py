@@ -63,7 +63,7 @@ class RWM(Sampler):
         log=True,
         tex="s",
         label="Proposal's scale s",
-        doc="The standard deviation of a proposal. Small ones are accepted and lead nowhere; large ones are rejected.",
+        doc="The standard deviation of a proposal. Small proposals are accepted, but move the chain little; large ones are rejected.",
     )
 
     @property

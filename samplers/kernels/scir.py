@@ -74,7 +74,7 @@ class SCIR(Sampler):
         log=True,
         tex="h",
         label="Step size h",
-        doc="How much time passes between two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.",
+        doc="The time between two minibatches. Small steps average over many minibatches; there is no discretisation error at any h.",
     )
 
     bias_order = None

@@ -69,7 +69,7 @@ class StochasticBarker(Sampler):
         log=True,
         tex="s",
         label="Scale s of a move",
-        doc="The standard deviation of a move's length in each coordinate. The bias goes with its square.",
+        doc="The standard deviation of a move's length in each coordinate. The bias is proportional to its square.",
     )
 
     @classmethod

@@ -87,7 +87,7 @@ class SGGMC(Moving):
         log=True,
         tex="C",
         label="Friction C",
-        doc="How fast the velocity is forgotten. It must outweigh the gradient's noise: 2C ≥ Vε. Much friction mixes slowly.",
+        doc="The rate at which the velocity decays. It must outweigh the gradient's noise: 2C ≥ Vε. With large friction the chain mixes slowly.",
     )
 
     bias_order = 2

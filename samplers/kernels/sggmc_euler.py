@@ -82,7 +82,7 @@ class SGGMCEuler(MovingByEuler):
         log=True,
         tex="C",
         label="Friction C",
-        doc="How fast the velocity is forgotten. It must outweigh the gradient's noise: 2C ≥ Vε. With little friction explicit Euler heats the chain.",
+        doc="The rate at which the velocity decays. It must outweigh the gradient's noise: 2C ≥ Vε. With small friction explicit Euler heats the chain.",
     )
 
     bias_order = 1

@@ -93,7 +93,7 @@ class SGHMC(Sampler):
         log=True,
         tex="C",
         label="Friction C",
-        doc="How fast the momentum is forgotten. Little friction glides far; much friction is like SGLD. It must outweigh the gradient's noise: 2C ≥ εB̂.",
+        doc="The rate at which the momentum decays. Small friction gives long moves; large friction resembles SGLD. It must outweigh the gradient's noise: 2C ≥ εB̂.",
     )
 
     bias_order = 2

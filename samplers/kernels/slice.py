@@ -99,7 +99,7 @@ class Slice(Sampler):
         log=True,
         tex="w",
         label="Width w",
-        doc="The width of the first interval. Any is right; far from the slice's own width a step takes more energies.",
+        doc="The width of the first interval. The draws are exact for every value; far from the slice's own width a step takes more energies.",
     )
     limit = Count(
         10,

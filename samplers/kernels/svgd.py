@@ -113,7 +113,7 @@ class SVGD(Sampler):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="How far the particles go in a step. The positions at which they come to rest do not depend on it; with a large one they never come to rest.",
+        doc="The length of the particles' steps. Their final positions do not depend on it; with a large one they never come to rest.",
     )
 
     def packed(self, target: Target) -> NDArray[np.float64]:

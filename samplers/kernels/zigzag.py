@@ -106,7 +106,7 @@ class ZigZag(Piecewise):
         log=True,
         tex=r"\Delta",
         label="Time between draws Δ",
-        doc="The time for which θ moves between two draws. The distribution of the draws is the same for each; a short time shows the path.",
+        doc="The time for which θ moves between two draws. The distribution of the draws is the same for every Δ; a short Δ shows the path.",
     )
 
     def packed(self, target: Target) -> NDArray[np.float64]:

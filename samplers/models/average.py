@@ -18,7 +18,7 @@ class LaterAverage:
     """The first value of a sum."""
 
     def __init__(self, size: int):
-        """Of draws (size,)."""
+        """Average draws (size,)."""
         self.sums = np.full((2, size), self.NOTHING)
         self.draws = 0
 
@@ -37,12 +37,12 @@ class LaterAverage:
         return self.draws - last // 2
 
     def mean(self) -> Array:
-        """Of the draws that count, (size,)."""
+        """The mean of the draws that count, (size,)."""
         return self.sums.sum(axis=0) / self.counted()
 
 
 class LaterLogAverage(LaterAverage):
-    """The same of numbers that are too small to be written down, by their logs."""
+    """The average of numbers that underflow, by their logarithms."""
 
     NOTHING = -1e300
 

@@ -81,11 +81,11 @@ class Model(param.ParameterizedABC):
 
     @abstractmethod
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
-        """Between which values each of the numbers that are :attr:`followed` may lie, and whether on a log axis."""
+        """The range of each of the :attr:`followed` numbers, and whether its axis is logarithmic."""
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns accumulated of the numbers that are :attr:`followed`, whose distribution is unknown."""
+        """The columns of running statistics of the :attr:`followed` numbers, whose distributions are unknown."""
         out = []
         for name, (low, high, log) in zip(self.followed, self.ranges(), strict=True):
             middle = (low * high) ** 0.5 if log else (low + high) / 2
@@ -94,7 +94,8 @@ class Model(param.ParameterizedABC):
 
 
 class Method(param.ParameterizedABC):
-    """How a model's posterior is drawn from, or approximated. Instances are never changed after they are made.
+    """An algorithm that draws from a model's posterior, or approximates it. Instances are never changed after they are
+    made.
 
     The state is any object that :meth:`start` makes. A method with other values of its parameters goes on from the
     same state.
@@ -110,13 +111,13 @@ class Method(param.ParameterizedABC):
     chooses_batch_size: ClassVar[bool] = False
     """Whether it chooses its batch size itself where ``batch_size`` is 0; its snapshots say what its trials found."""
     has_elbo: ClassVar[bool] = False
-    """Whether its snapshots say how the evidence lower bound went."""
+    """Whether its snapshots hold the course of the evidence lower bound."""
     compiled: ClassVar[tuple[Any, ...]] = ()
     """The compiled functions that it needs, for :func:`samplers.compile.jit.prepare`."""
 
     # Declarations for the tests: every method declares it at the end of its class, and a test names what is missing.
     tried_at: ClassVar[tuple[dict[str, Value], ...]]
-    """Settings to try it at."""
+    """Settings for the tests."""
     textbook_step: ClassVar[Any]
     """``textbook_step(rng, model, state)``: the whole step in plain Python; it returns what :meth:`advance` does."""
     textbook_unknowns: ClassVar[Any]

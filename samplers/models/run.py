@@ -154,7 +154,7 @@ class ModelRun:
 
     @property
     def statistics(self) -> Statistics:
-        """Of the numbers that the model follows, at the later steps; they stop where a chain does."""
+        """The statistics of the numbers that the model follows, at the later steps; they stop when a chain stops."""
         return self._later.statistics
 
     @property
@@ -191,7 +191,8 @@ class ModelRun:
 
     def change(self, change: Change) -> None:
         """Go on with other values of the method's parameters, from here in all chains: one that is a step behind makes
-        that step as before. Of several at one step the last counts. Raises :class:`~samplers.parameters.SpecError`.
+        that step as before. The last of several changes at one step counts. Raises
+        :class:`~samplers.parameters.SpecError`.
         """
         make_method(change.sampler).check(self.model)
         change = change._replace(step=self.steps)

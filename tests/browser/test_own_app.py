@@ -62,7 +62,7 @@ def test_a_model_of_ones_own_with_a_file_goes_out_and_comes_back(new_page, serve
 
     # In another browser the link asks for the file, and takes no other one for it.
     other = Lab(new_page(), server).open("?" + urlsplit(lab.url).query)
-    other.says("somebody's own file", "Bring the file")
+    other.says("somebody's own file", "Upload the file")
     bring(other, "other.csv", TRIAL.replace("3.4,1", "3.4,0"))
     other.says("other.csv", "it is not the file")
     bring(other, "trial.csv", TRIAL)

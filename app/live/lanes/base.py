@@ -35,7 +35,7 @@ class Progress:
         self.what, self.share = what, share
 
     def compiling(self, done: int, total: int, what: str) -> None:
-        """The same for the compiler; ``what`` is empty where nothing is compiled."""
+        """Report the compiler's progress; ``what`` is empty where nothing is compiled."""
         name = what.removeprefix("the main loop of the ").replace("_", " ")
         self.tell(f"First start on this machine: compiling {name}" if what else LOADING, done / max(total, 1))
 
@@ -88,13 +88,13 @@ class Lanes(ABC):
     """The runs of an experiment, and what the page remembers of each."""
 
     records: Sequence[Any]
-    """Of each lane its :class:`Record`."""
+    """The :class:`Record` of each lane."""
     heavy: bool
     """Whether the arrays of a frame take so long that a thread computes them."""
     early = False
     """Whether the answers of their target are rough, for the exact ones are still being computed."""
     given_up = False
-    """Whether nobody waits for the end of their move any more, which comes as soon as it can."""
+    """Whether their move is cancelled: it ends as soon as it can."""
 
     def __init__(self, experiment: Experiment):
         self.experiment = experiment
@@ -107,7 +107,7 @@ class Lanes(ABC):
 
     @property
     def judged(self) -> list[Any]:
-        """Of each lane what a claim is held against: the run at its length, and before that as it is."""
+        """The run of each lane that claims are compared with: at full length, and before that the present one."""
         return [record.whole or record.run for record in self.records]
 
     @property
@@ -154,7 +154,7 @@ class Lanes(ABC):
 
     @abstractmethod
     def whole(self, state: AppState) -> Frame:
-        """The same for captions and for slow work, which take nothing out of the next frame."""
+        """The input for captions and for slow work, which take nothing out of the next frame."""
 
     def doubts(self, state: AppState) -> str:
         """Why draws do not agree with the target yet, a sentence for each lane of which that is so."""

@@ -197,7 +197,7 @@ class DensityLanes(Lanes):
                 if self.given_up:
                     return
                 record.run.advance(chunk)
-            # Of this thread alone: what it waits for others, a step does not cost, and a larger chunk waits less.
+            # The time of this thread alone: waiting for other threads is no cost of a step.
             cost = (time.thread_time() - before) / chunk
             self._cost, self._measured = 0.5 * (self._cost + cost) if self._measured else cost, True
             done += chunk

@@ -14,7 +14,7 @@ HARDLY = 1.25
 
 
 class Batch(View):
-    """The time that an independent draw takes with m data in a step; the sizes are tried one after another."""
+    """The cost of an independent draw with m data points in a step; the sizes are tried one after another."""
 
     key = "batch"
     title = "Cost of a batch size"

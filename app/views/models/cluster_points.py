@@ -12,7 +12,7 @@ MAX_POINTS = 2000
 """In the picture; of more, some at random."""
 MAX_ELLIPSES = 100
 CORNERS = 40
-"""Of an ellipse. Bokeh's own is turned on the screen, where the axes may have different scales."""
+"""The corners of an ellipse. Bokeh's own is turned on the screen, where the axes may have different scales."""
 RADIUS = np.sqrt(-2 * np.log(1 - 0.9))
 """In standard deviations: the ellipse of a Gaussian that holds 90 % of its mass."""
 

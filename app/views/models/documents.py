@@ -1,4 +1,4 @@
-"""Documents by topic: what a few of them are made of."""
+"""Documents by topic: the topics of a few documents."""
 
 from typing import Any
 

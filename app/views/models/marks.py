@@ -50,7 +50,7 @@ class ModelGlobe(ABC):
 
     tall = True
     spot_concentration: ClassVar[float]
-    """Of the spot that a point makes in the globe's shade."""
+    """The concentration of a point's spot in the globe's shade."""
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:

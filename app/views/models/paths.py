@@ -15,7 +15,7 @@ from sgmcmc_lab.samplers.models.sparse.paths import Point, Posterior
 from sgmcmc_lab.samplers.parameters import declared
 
 SHOWN = 10
-"""Of more coefficients the first ones are drawn."""
+"""The most coefficients that are drawn, the first ones."""
 N_LAMBDAS, SWEEPS, AT_ONCE = 25, 3000, 100
 """Along the axis; sweeps at each λ after the burn-in, and those between two looks at the clock."""
 WORK_SECONDS = 0.1
@@ -52,7 +52,7 @@ class Paths(View):
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
-        """Of a probit lasso there is no path; whether an uploaded file is one, its caption says."""
+        """A probit lasso has no path; for an uploaded file the caption says whether it is one."""
         return experiment.target.values()["data"] != "made"
 
     def __init__(self, scene: Scene, before: View | None = None):

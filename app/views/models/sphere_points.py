@@ -13,7 +13,7 @@ MAX_POINTS = 2000
 COLOURED = 10
 """The largest clusters, each in a colour of its own; the points of the others are grey."""
 LETTERS = "abcdefghij"
-"""Of their feeds: the number of a method would end a name."""
+"""The ends of the clusters' feed names: a number would mean a method."""
 
 
 class SpherePoints(ModelGlobe, Globe):

@@ -20,7 +20,7 @@ class Weights(View):
 
     key = "weights"
     title = "Weights w"
-    hint = "a point: a node in a community; lowest: all below"
+    hint = "a point: a node's weight; the lowest: all smaller ones"
     requires = "network"
     every = 4
 

@@ -76,7 +76,7 @@ class ClusterMethod(Method):
         """Add, in logs, the density of each held-out point, given the state, to ``out``, which begins at −∞."""
 
     def score(self, model: ClusterModel, state: State) -> float:
-        """Of the average over the states at which it was asked for, of which the later ones count."""
+        """The score of the running average over the later of the scored states."""
         logs = np.full(len(model.held), -np.inf)
         self.density(model, state, logs)
         state.average.add(logs)
@@ -86,9 +86,9 @@ class ClusterMethod(Method):
         return model.followed_of(state.known[:, 0], float(state.alpha[0]))
 
     def snapshot(self, model: ClusterModel, state: State) -> Snapshot:
-        """``z`` (N,): the cluster of every point, counted from the largest on. Of the clusters in that order
-        ``sizes`` (K,): their points, and what the model describes them by. ``alpha`` (1,). ``together``: the share of
-        the steps in which two of the points that are shown were in one cluster.
+        """``z`` (N,): the cluster of every point, counted from the largest on. ``sizes`` (K,): the number of points of
+        each cluster in that order; with it the model's own description of them. ``alpha`` (1,). ``together``: the share
+        of the steps in which two of the points that are shown were in one cluster.
         """
         order = np.argsort(-state.known[:, 0], kind="stable")
         order = order[: np.count_nonzero(state.known[:, 0])]

@@ -142,7 +142,7 @@ class Clusters(ClusterModel):
         log=True,
         tex=r"\kappa_0",
         label="Prior weight κ₀",
-        doc="The weight of the prior of a cluster's mean, in points. Small: clusters may lie anywhere.",
+        doc="The weight of the prior of a cluster's mean, in points. If it is small, clusters may lie anywhere.",
     )
 
     held_out = Real(

@@ -14,7 +14,8 @@ from sgmcmc_lab.samplers.compile import jit
 KNOWN = 6
 """The statistics of a cluster: n, s₁, s₂, q₁₁, q₁₂, q₂₂."""
 NEXT = 7
-"""Of its next point: the mean, the inverse scale matrix (11, 12, 22), the log density at the mean, ν − 1."""
+"""The numbers of the next point: the mean, the inverse scale matrix (11, 12, 22), the log density at the mean, ν −
+1."""
 DRAWN = 5
 """A drawn cluster: μ₁, μ₂, and the Cholesky factor L of Σ⁻¹ = LLᵀ (11, 21, 22)."""
 

@@ -16,7 +16,7 @@ MAX_POINTS = 20_000
 """With so many a sweep over all of them takes some hundredths of a second a cluster."""
 
 MAX_GROUPS = 100
-"""Known groups: a column of more different words says what each row is, not what group it is of."""
+"""Known groups: a column with more different words names each row, not its group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Points:
     """Rows of numbers, and the group that each is known to belong to, where one is known."""
 
     names: tuple[str, ...]
-    """Of the columns."""
+    """The names of the columns."""
     x: Array
     """(N, columns)."""
     groups: NDArray[np.int64] | None = None

@@ -63,7 +63,7 @@ class SphereClusters(ClusterModel):
         log=True,
         tex=r"\kappa",
         label="Concentration κ",
-        doc="The concentration of every cluster: on S², most of its points lie within 140/√κ degrees of its mean direction. Large: many narrow clusters.",
+        doc="The concentration of every cluster: on S², most of its points lie within 140/√κ degrees of its mean direction. A large value gives many narrow clusters.",
     )
     kappa0 = Real(
         0.1,
@@ -71,7 +71,7 @@ class SphereClusters(ClusterModel):
         log=True,
         tex=r"\kappa_0",
         label="Prior concentration κ₀",
-        doc="The concentration of the prior of mean directions. Small: clusters may lie anywhere.",
+        doc="The concentration of the prior of mean directions. If it is small, clusters may lie anywhere.",
     )
     held_out = Real(
         0.2, bounds=(0.05, 0.5), label="Held-out share", doc="The share of the points that the methods do not see."

@@ -13,7 +13,7 @@ from sgmcmc_lab.samplers.models.clusters.points import Points
 from sgmcmc_lab.samplers.targets.own import one_file
 
 MADE_SHARES = (0.3, 0.2, 0.2, 0.15, 0.1, 0.05)
-"""Of the points in each made-up cluster."""
+"""The share of the points in each made-up cluster."""
 MADE_KAPPA = 40.0
 """The concentration of each."""
 MADE_APART = 50.0

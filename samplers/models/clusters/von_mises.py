@@ -19,7 +19,7 @@ MORE = 3
 LARGE_ORDER = 40
 """From this order on the expansion for large orders has an error below 3e-10."""
 SMALL = 1e-6
-"""Of the concentration on S²: C differs from C(0) by less than rounding."""
+"""The concentration on S² up to which C differs from C(0) by less than rounding."""
 
 
 @jit.helper

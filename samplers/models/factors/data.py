@@ -23,7 +23,7 @@ class Rows:
     """Rows of numbers with columns."""
 
     names: tuple[str, ...]
-    """Of the columns."""
+    """The names of the columns."""
     y: Array
     """(N, columns)."""
     alike: bool = False

@@ -188,7 +188,7 @@ class GibbsState:
     scales: Array
     """1/σ², λ and α, (3,)."""
     average: LaterAverage
-    """Of the covariance."""
+    """The average of the covariance."""
 
 
 class FactorsGibbs(FactorsMethod):

@@ -37,7 +37,7 @@ class FactorsMethod(Method):
         """The expected covariance of a row, (D, D)."""
 
     def score(self, model: Factors, state: Any) -> float:
-        """Of the expected covariance."""
+        """The score of the expected covariance."""
         return model.score(self.covariance(model, state))
 
     def follow(self, model: Factors, state: Any) -> Array:

@@ -121,7 +121,7 @@ class Factors(Model):
         0.2,
         bounds=(0.05, 0.5),
         label="Held-out share",
-        doc="The share of the rows that the methods do not see. Of the made-up data a thousand more are drawn.",
+        doc="The share of the rows that the methods do not see. For made-up data a thousand more rows are drawn.",
     )
     split_seed = Count(
         1, bounds=(0, 2**32 - 1), label="Split seed", doc="It selects the rows that are held out, or drawn."
@@ -192,7 +192,7 @@ class Factors(Model):
         }
 
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
-        """Of factors in use, from none to more than any method has; of the others."""
+        """The ranges: of the factors in use, from none to more than any method has; and of the other numbers."""
         return (-0.01, 101.0, False), (0.0, 1.0001, False), (1e-6, 1e6, True), (1e-9, 1e6, True)
 
     def followed_of(self, sizes: Array, noise: float) -> Array:
@@ -210,7 +210,7 @@ class Factors(Model):
 
     @property
     def total_variance(self) -> float:
-        """Of the rows that the methods see, over all columns."""
+        """The total variance of the rows that the methods see, over all columns."""
         return float(np.trace(self.scatter)) / self.n_data
 
     @cached_property

@@ -16,7 +16,7 @@ from sgmcmc_lab.samplers.targets.base import Array
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-"""Of the means over a normal distribution."""
+"""The weights of the means over a normal distribution."""
 
 
 class FactorsSGVB(FactorsMethod):
@@ -57,7 +57,7 @@ class FactorsGamma(FactorsSGVB, GammaAscent):
         return around(model.first_guess(rng))
 
     def moments(self, model: Factors, state: GammaState) -> tuple[Array, Array]:
-        """Of the gammas."""
+        """The moments of the gammas."""
         shape, rate = softplus(state.theta)
         return shape / rate, shape / rate**2
 

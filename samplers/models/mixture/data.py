@@ -1,6 +1,6 @@
 """Documents whose clusters are looked for: synthetic ones, the corpora of the topics, and visits of web pages.
 
-Of a web server's log a visitor is a document, and the pages are its words: the format of the anonymous Microsoft web
+In a web server's log, a visitor is a document, and the pages are its words: the format of the anonymous Microsoft web
 data (Breese, Heckerman & Kadie 1998). A file is untrusted, as a corpus is.
 """
 

@@ -109,7 +109,7 @@ class Mixture(Model):
         log=True,
         tex="V",
         label="Largest vocabulary",
-        doc="Of uploaded documents the words in the most of them are kept, up to this many.",
+        doc="The most words kept of uploaded documents: those in the most documents.",
     )
 
     @classmethod

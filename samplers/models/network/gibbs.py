@@ -206,7 +206,7 @@ class NetworkGibbs(NetworkMethod):
         return model.score(state.average.mean())
 
     def weights(self, model: Network, state: GibbsState) -> tuple[Array, Array]:
-        """Of the last draw."""
+        """The weights of the last draw."""
         return state.w, state.r
 
     tried_at = ({},)

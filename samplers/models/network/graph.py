@@ -27,7 +27,7 @@ MAX_NAME = 100
 MAX_DEPTH = 20
 """How deep the elements of a GraphML file may lie in each other."""
 MAX_ELEMENTS = 300_000
-"""Of a GraphML file, whatever they are: each is looked at."""
+"""The most elements of a GraphML file of any kind: each is examined."""
 MAX_TAG, MAX_NAMESPACE = 20_000, 500
 """Characters. The parser writes its whole namespace before every element, and before each attribute with a prefix."""
 PIECE = 65_536

@@ -59,7 +59,7 @@ class NetworkHMC(NetworkMethod):
         log=True,
         tex=r"\epsilon",
         label="Step size ε",
-        doc="The time of one leapfrog step. Too large, and all proposals are rejected.",
+        doc="The time of one leapfrog step. If it is too large, all proposals are rejected.",
     )
     n_leapfrog = Count(
         20,
@@ -105,7 +105,7 @@ class NetworkHMC(NetworkMethod):
         return model.score(state.average.mean())
 
     def weights(self, model: Network, state: HMCState) -> tuple[Array, Array]:
-        """Of the last draw."""
+        """The weights of the last draw."""
         return model.weights(np.exp(state.log_x))
 
     def snapshot(self, model: Network, state: HMCState) -> Snapshot:

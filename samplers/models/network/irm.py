@@ -213,7 +213,7 @@ class NetworkIRM(NetworkMethod):
         return model.n_data
 
     def _probability(self, state: IRMState) -> Array:
-        """Of an edge between clusters (slots, slots), given z."""
+        """The probability of an edge between clusters (slots, slots), given z."""
         return np.asarray((state.edges + self.beta) / (state.pairs + 2 * self.beta))
 
     def _predict(self, model: Network, state: IRMState) -> None:

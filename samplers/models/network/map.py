@@ -79,7 +79,7 @@ class NetworkMAP(AscentMethod, NetworkMethod):
         return model.score(total)
 
     def weights(self, model: Network, state: PointState) -> tuple[Array, Array]:
-        """Of the point."""
+        """The weights at the point."""
         return model.weights(softplus(state.theta))
 
     def snapshot(self, model: Network, state: PointState) -> Snapshot:

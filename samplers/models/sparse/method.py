@@ -34,7 +34,7 @@ class State:
     order: NDArray[np.int64]
     """A permutation of the latent variables."""
     average: LaterAverage
-    """Of w."""
+    """The average of w."""
     extra: dict[str, Any] = field(default_factory=dict)
     """The further state of one method."""
 
@@ -69,7 +69,7 @@ class SparseMethod(Method):
         return model.n_data
 
     def score(self, model: Sparse, state: State) -> float:
-        """Of the average over the later sweeps."""
+        """The score of the average over the later sweeps."""
         return model.score(state.average.mean())
 
     def follow(self, model: Sparse, state: State) -> Array:

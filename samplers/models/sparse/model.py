@@ -112,7 +112,7 @@ class Sparse(Model):
     def _take(self, probit: bool, names: tuple[str, ...], x: Array, y: Array) -> None:
         self.probit, self.names = probit, names
         self.x, self.y = np.ascontiguousarray(x), y
-        """Of a probit lasso x is times the sign of y, and y is not needed."""
+        """For a probit lasso, x is multiplied by the sign of y, and y is not needed."""
         self.gram = np.ascontiguousarray(x.T @ x)
 
     @property
@@ -146,7 +146,7 @@ class Sparse(Model):
         return tuple(column_of(name, values[:, k]) for k, name in enumerate(self.followed))
 
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
-        """Of the columns."""
+        """The ranges of the columns."""
         return tuple((column.low, column.high, False) for column in self.columns)
 
     def followed_of(self, w: Array) -> Array:

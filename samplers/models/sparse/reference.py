@@ -16,7 +16,7 @@ PILOT, POINTS = 3000, 2**14
 MOST_COLUMNS = 8
 """Up to so many importance sampling answers for a probit lasso, whose sweeps are dear."""
 SWEEPS, MOST_NUMBERS = 200_000, 2 * 10**8
-"""Of the long run otherwise; and how many numbers it looks at, some seconds."""
+"""The sweeps of the long run otherwise, and the most numbers that it reads, in some seconds."""
 FREEDOM = 8.0
 KEPT = 20_000
 """Draws that stay."""

@@ -120,7 +120,7 @@ class Spherical(Model):
         log=True,
         tex="V",
         label="Largest vocabulary",
-        doc="Of a corpus the words in the most documents are kept, up to this many.",
+        doc="The most words kept of a corpus: those in the most documents.",
     )
     directions = Option(
         default="documents",
@@ -165,7 +165,7 @@ class Spherical(Model):
         self.scored_theta = rng.dirichlet(np.full(self.n_topics, self.alpha), size=N_SCORED)
         """θ that the score averages over, (300, topics)."""
         self.axes = self._axes()
-        """Three orthonormal directions, (3, words): the globe's. Of few words some are 0."""
+        """Three orthonormal directions, (3, words): the globe's. With few words some are 0."""
         self.shown = self.training[:N_SHOWN] @ self.axes.T
         """Documents on the globe, (documents, 3)."""
 

@@ -47,7 +47,7 @@ Array = NDArray[np.float64]
 Ids = NDArray[np.int32]
 
 MAX_BYTES = 30_000_000
-"""Of all files of one corpus together."""
+"""The largest size of all files of one corpus together."""
 MAX_DOCUMENTS, MAX_TOKENS, MAX_VOCABULARY = 100_000, 10_000_000, 500_000
 MAX_TITLE = 80
 MAX_WORD = 100
@@ -133,7 +133,7 @@ class Corpus:
     def trimmed(self, min_documents: int, max_share: float, max_words: int) -> "Corpus":
         """Without the words that are in fewer than ``min_documents`` documents or in more than that share of them.
 
-        Of the others the ``max_words`` that are in the most documents stay. Documents without words are left out.
+        Among the others, the ``max_words`` words in the most documents stay. Documents without words are left out.
         Raises :class:`SpecError` where fewer than two words stay.
         """
         spread = self.spread()
@@ -233,7 +233,7 @@ def drawn(
 
 
 def from_bags(bags: Sequence[Ids], vocabulary: tuple[str, ...]) -> Corpus:
-    """Of the words of each document, equal ones together."""
+    """A corpus from the words of each document, equal ones together."""
     titles = tuple(f"document {d + 1}" for d in range(len(bags)))
     return Corpus(_offsets(map(len, bags)), np.concatenate(bags), vocabulary, titles)
 
@@ -249,7 +249,7 @@ class _Patterns(NamedTuple):
 
 @cache
 def _patterns(most: int = sys.maxunicode) -> _Patterns:
-    """Of words of letters with their marks (Unicode's Mn and Mc), up to a code point: fewer are found sooner."""
+    """The patterns of words of letters with their marks (Unicode's Mn and Mc), up to a code point: fewer are faster."""
     letters, marks = list[int](), list[int]()
     for code in chain(range(0x80, min(most, 0x323FF) + 1), range(0xE0100, min(most, 0xE01EF) + 1)):
         character = chr(code)
@@ -394,8 +394,8 @@ def read_path(path: Path, form: Format = GUESSED) -> Corpus:
 def from_texts(
     name: str, texts: Iterable[tuple[str, str]], size: int, tell: Tell, left_out: Collection[str] = ()
 ) -> Corpus:
-    """Of (title, text) pairs, ``size`` characters or more; those without words are passed over. ``left_out`` are words
-    in small letters.
+    """A corpus of (title, text) pairs of at least ``size`` characters; pairs without words are left out. ``left_out``
+    are words in small letters.
     """
     ids: defaultdict[str, int] = defaultdict()
     ids.default_factory = ids.__len__  # a new word has the next number

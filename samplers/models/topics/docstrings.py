@@ -16,7 +16,7 @@ PARTS = (
 )  # fmt: skip
 """The modules that are read; up to the first dot their names are the labels."""
 MAX_FUNCTIONS, MAX_CHARACTERS = 500, 20_000
-"""Of one module, and of one docstring: what a version to come may have."""
+"""The most functions of a module, and characters of a docstring: what a later version may have."""
 CUT_OFFS = (3, 0.2, 10_000)
 """A word is in three documents or more, and in at most a fifth: so the headings of all docstrings are left out."""
 _NO_PROSE = re.compile(

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 N_TOP = 10
 """Words that a topic is shown by."""
 SPARSITY_EDGES = np.linspace(-16.0, 0.0, 65)
-"""Of log10 φ; what is smaller is counted in the first bin."""
+"""The edges of the histogram of log10 φ; smaller values count in the first bin."""
 MAX_SHOWN = 20_000
 """Entries of φ in the histogram, and the most that are given in full."""
 

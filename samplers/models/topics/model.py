@@ -108,7 +108,7 @@ class Topics(Model):
         log=True,
         tex="V",
         label="Largest vocabulary",
-        doc="Of an uploaded corpus the words in the most documents are kept, up to this many.",
+        doc="The most words kept of an uploaded corpus: those in the most documents.",
     )
 
     @classmethod

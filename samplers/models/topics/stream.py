@@ -83,7 +83,7 @@ class MadeUp(Stream):
     vocabulary: tuple[str, ...]
     length: int = 100
     concentration: float = 0.2
-    """Of the documents' proportions."""
+    """The concentration of the documents' proportions."""
     n_documents: int = 100_000
 
     def split(self, test_share: float) -> tuple["MadeUp", Corpus, Corpus]:
@@ -138,7 +138,7 @@ class FileStream(Stream):
     def of(cls, path: Path) -> "FileStream":
         """A first pass, which counts in how many documents each word is. Raises :class:`~samplers.files.FileError`.
 
-        Of more than :data:`MAX_VOCABULARY` words those that were in the fewest documents so far are forgotten.
+        Beyond :data:`MAX_VOCABULARY` words, those in the fewest documents so far are forgotten.
         """
         spread: Counter[str] = Counter()
         n_lines = n_documents = least = 0

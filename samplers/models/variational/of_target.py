@@ -24,9 +24,9 @@ OPTIMISER, STEP_SIZE, MOMENTUM, RHO = "adagrad", 10.0, 0.9, 0.95
 """AdaGrad's steps become short where draws of q disagree about the direction, so that q settles outside the family,
 too; with AdaDelta it does not."""
 NODES = np.linspace(-3.4, 3.4, 341)
-"""Of the quadrature over the quantiles of q: u = 1/(1 + e^{−π sinh s})."""
+"""The nodes of the quadrature over the quantiles of q: u = 1/(1 + e^{−π sinh s})."""
 FREQUENCY_STEP = 0.03
-"""Of the logarithm of the frequency, at which a characteristic function is read."""
+"""The step in the logarithm of the frequency, at which a characteristic function is read."""
 SMALLEST = 1e-11
 """The most that the ends of that integral may leave out."""
 

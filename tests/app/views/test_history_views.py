@@ -54,7 +54,7 @@ def test_a_history_is_read_again_when_it_is_longer(key):
 
 
 def test_what_has_no_ranks_says_why():
-    for sampler, n_chains, why in (("svgd", 4, "interacting particles are no chains"), ("sgld", 1, "ranks need 2 chains")):  # fmt: skip
+    for sampler, n_chains, why in (("svgd", 4, "interacting particles are not chains"), ("sgld", 1, "ranks need 2 chains")):  # fmt: skip
         made = records("gaussian", [sampler], n_chains)
         view = VIEWS["ranks"](scene_of(made))
         turn(view, made, 200)
