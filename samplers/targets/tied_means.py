@@ -382,7 +382,7 @@ class TiedMeans(Target):
 
 
 class TemperedTiedMeans(Divided, TiedMeans):  # type: ignore[misc, override]
-    """e^{−U/T} of the posterior, by quadrature with panels that are no wider than four standard deviations of a mode."""
+    """e^{−U/T} of the posterior, by quadrature; no panel is wider than four standard deviations of a mode."""
 
     potential, gradient, batch = divided(TiedMeans)
 
@@ -410,7 +410,9 @@ class TemperedTiedMeans(Divided, TiedMeans):  # type: ignore[misc, override]
         for mode in self.modes:
             if float(self._energies(mode)) < lowest + _LEFT_OUT:
                 reach = 10 * np.sqrt(np.diag(np.linalg.inv(self._curvature(mode))))
-                sides = [(min(low, m - r), max(high, m + r)) for (low, high), m, r in zip(sides, mode, reach, strict=True)]
+                sides = [
+                    (min(low, m - r), max(high, m + r)) for (low, high), m, r in zip(sides, mode, reach, strict=True)
+                ]
         return [(float(low), float(high)) for low, high in sides]
 
     @cached_property

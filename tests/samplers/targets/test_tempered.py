@@ -259,7 +259,7 @@ def test_quadrature_of_a_posterior_resolves_it(key):
         base = TARGETS[key](**values)
         for temperature in (0.1, 4.0 if key == "tied_means" else 10.0):
             target = tempered.tempered(base, temperature)
-            assert max(draws_apart(target, target.sample(8, 40_000))) < 4.5, (values, temperature)
+            assert max(draws_apart(target, target.sample(8, 10_000))) < 4.5, (values, temperature)
 
 
 def test_quadrature_that_would_cost_too_much_is_refused():
