@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import integrate, special
+from scipy import integrate, special, stats
 
 from sgmcmc_lab.samplers import Experiment, RunSpec, engine, run
 from sgmcmc_lab.samplers.choices import make_target
-from sgmcmc_lab.samplers.kernels import SAMPLERS, sgld, sgrld
+from sgmcmc_lab.samplers.diagnostics import moments
+from sgmcmc_lab.samplers.kernels import SAMPLERS, cir, mirrored_langevin, scir, sgld, sgrld
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS, at_temperature, tempered
 from tests.helpers.checks_targets import energies_at, energies_error
@@ -279,6 +280,67 @@ def test_energy_gradient_and_data_of_a_family_are_all_divided(tmp_path):
         members = dict(zip(("potential", "gradient", "batch"), module.divided(TARGETS["student_mean"]), strict=True))
         off = functions_apart(type("Faulty", (kind,), members).made(base, 4.0), base, 4.0)
         assert [x > 0.1 for x in off] == [k == at for k in range(3)] + [False]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.25, 4.0])
+def test_samplers_of_the_simplex_have_the_tempered_law(temperature, tmp_path):
+    """a = α′ + N/T. CIR and SCIR: E θ_j = a_j; Var θ_j = a_j + tanh(h/2)·Var â_j, Var â_j by the batch over T². Mirrored
+    Langevin, with minibatches: E ω_j = a_j/A at every ε. Planted faults: α in place of α′, whole counts of a batch."""
+    data = {"dimension": 2, "alpha": 2.0, "observed": (30, 10)}
+    a = 1 + (2 - 1) / temperature + np.array([30, 10]) / temperature
+    of_batch = moments.var_a_hat(40, 30, 10, True) / temperature**2
+    for key, module, gradient, step in (
+        ("cir", cir, "full", 1.0),
+        ("scir", scir, "minibatch", 1.0),
+        ("mirrored_langevin", mirrored_langevin, "minibatch", 0.02),
+    ):
+        made = RunSpec.of(
+            "sparse_dirichlet", key, gradient, target_params=data, sampler_params={"step_size": step},
+            temperature=temperature, n_chains=64, n_steps=10, burn_in=10**8,
+        )  # fmt: skip
+        mirrored = key == "mirrored_langevin"
+        mean = a[0] / a.sum() if mirrored else a[0]
+        variance = a[0] + np.tanh(step / 2) * (of_batch if key == "scir" else 0.0)
+
+        def wrong(*kernel, made=made, mirrored=mirrored, mean=mean, variance=variance):
+            state = start_with(made, *kernel)
+            state.advance(1000)
+            kept = []
+            for _ in range(1500):
+                state.advance(10 if mirrored else 2)
+                x = state.position[:, 0]
+                kept.append(x / state.position.sum(axis=1) if mirrored else x.copy())
+            x = np.array(kept).T
+            found = [mean_verdict(f"mean {key}", x, mean, FALSE_ALARM, 2)]
+            if not mirrored:
+                found.append(mean_verdict(f"variance {key}", (x - mean) ** 2, variance, FALSE_ALARM, 2))
+            return failures(found)
+
+        assert wrong() == []
+        others = [
+            (
+                f"target_params[j] + {'target_params[dim + j]' if key == 'cir' else 'counts[j]'}",
+                "target_params[j]",
+                "2.0",
+            )
+        ]
+        if key != "cir":
+            others.append(("n_data, source.batch_size", "n_data", "state.data.size"))
+        for text, right, other in others:
+            module_with = edited(module, text, text.replace(right, other, 1), tmp_path)
+            assert wrong(faulty(SAMPLERS[key](step_size=step), module_with.advance)), (key, other)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_the_transform_of_scir_counts_each_data_point_one_over_t(replacement):
+    """By a sum over the batches of one step in plain Python; with whole counts, a planted fault, it is another one."""
+    s, alpha, theta0, h, n, n_data, count, heat = -0.7, 1.25, 3.0, 0.4, 4, 10, 6, 4.0
+    args = (np.array([s]), alpha, theta0, h, 1, n_data, count, n, replacement)
+    pmf = stats.binom(n, count / n_data) if replacement else stats.hypergeom(n_data, count, n)
+    by_hand = sum(pmf.pmf(b) * moments.cir_mgf(s, alpha + n_data / n * b / heat, theta0, h) for b in range(n + 1))
+    assert moments.scir_mgf_expected_curve(*args, heat)[0] == pytest.approx(by_hand, rel=1e-12)
+    assert moments.scir_mgf_expected_curve(*args)[0] < 0.9 * by_hand
 
 
 def test_samplers_with_an_exact_process_are_refused_where_it_has_another_distribution():
