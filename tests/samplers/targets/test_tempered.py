@@ -211,19 +211,23 @@ def test_a_hierarchys_own_coordinates_have_a_jacobian_that_is_not_divided():
     assert moved.log_prior.evaluate(**z) == pytest.approx(base.log_prior.evaluate(**theta) / 4 - 0.4)
 
 
-OF_ONE_FAMILY = ("bingham", "matrix_langevin", "sphere_dirichlet", "linear_table", "student_mean", "tied_means")
+OF_ONE_FAMILY = (
+    *("bingham", "matrix_langevin", "sphere_dirichlet", "linear_table", "student_mean", "tied_means"),
+    *("eight_schools", "lasso", "logistic_large"),
+)
 
 
 def functions_apart(target, base, temperature):
     """By how much U, its gradient, its mean over the data and the log density are off those of the base, over T."""
     theta = base.sample(1, 40)
     energies = base.energies_at(theta)
-    off = [np.ptp(target.energies_at(theta) - energies / temperature)]
+    scale = 1 + np.abs(energies).max() / temperature
+    off = [np.ptp(target.energies_at(theta) - energies / temperature) / scale]
     slopes = base.gradient_at(theta) / temperature
     off.append(np.abs(target.gradient_at(theta) - slopes).max() / np.abs(slopes).max())
     if len(base.data()):
         off.append(np.abs(target.slopes_at(theta[0]).mean(axis=0) - slopes[0]).max() / np.abs(slopes[0]).max())
-    off.append(np.ptp(target.log_density(theta) + energies / temperature))
+    off.append(np.ptp(target.log_density(theta) + energies / temperature) / scale)
     return [float(x) for x in off]
 
 
@@ -243,7 +247,7 @@ def draws_apart(target, theta):
 @pytest.mark.parametrize("temperature", [0.25, 4.0])
 @pytest.mark.parametrize("key", OF_ONE_FAMILY)
 def test_energy_draws_and_columns_are_of_the_same_power_of_the_density(key, temperature):
-    base = TARGETS[key]()
+    base = TARGETS[key](**({"features": 4} if key == "logistic_large" else {}))
     target = tempered.tempered(base, temperature)
     assert max(functions_apart(target, base, temperature)) < 1e-10
     assert max(draws_apart(target, target.sample(6, 40_000))) < 4.5
@@ -268,6 +272,47 @@ def test_quadrature_that_would_cost_too_much_is_refused():
         tempered.tempered(TARGETS["tied_means"](items=200, variance=0.25), 0.01)
     with pytest.raises(SpecError, match="tails that are too heavy there; allowed with 442 rows"):
         tempered.tempered(TARGETS["linear_table"](), 30.0)
+    with pytest.raises(SpecError, match="of Bayesian lasso one of 1,478 proposals would be an exact draw there"):
+        tempered.tempered(TARGETS["lasso"](shrinkage=20.0, noise_sd=1.0), 0.1)
+    with pytest.raises(SpecError, match=r"no finite integral at τ = 0, or hardly any; .* temperatures from 0.886"):
+        tempered.tempered(TARGETS["eight_schools"](centring=1.0), 0.5)
+    with pytest.raises(SpecError, match=r"as with 333 data, .* allowed are temperatures up to 20"):
+        tempered.tempered(TARGETS["logistic_large"](), 30.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("values", "temperature"), [({"centring": 1.0}, 1.5), ({"centring": 0.5, "prior_scale": 0.5}, 4.0)]
+)
+def test_eight_schools_are_right_in_every_centring(values, temperature):
+    """Planted fault: T divides the logarithm of τ^c, too, which the integral over an effect has."""
+    base = TARGETS["eight_schools"](**values)
+    target = tempered.tempered(base, temperature)
+    assert max(draws_apart(target, target.sample(8, 40_000))) < 4.5
+
+    class Faulty(type(target)):
+        def _heights(self, log_tau):
+            mean, variance, height = super()._heights(log_tau)
+            return mean, variance, height + 8 * self.centring * log_tau * (1 / self.temperature - 1)
+
+    assert max(draws_apart(Faulty.made(base, temperature), target.sample(8, 40_000))) > 4.5
+
+
+def test_the_expansion_of_a_large_data_set_has_the_temperature_in_each_term():
+    """By draws of it with the weights of e^{−U/T}, 20,000 of which give a mean to 0.007 standard deviations. Planted
+    fault: the mean of T = 1."""
+    base = TARGETS["logistic_large"](items=2000, features=4)
+    target = tempered.tempered(base, 4.0)
+    mean, sd = (np.array(x) for x in zip(*((c.mean, c.variance**0.5) for c in target.columns), strict=True))
+    theta = target.sample(5, 20_000)
+    z = np.linalg.solve(np.linalg.cholesky(target._answers.covariance), (theta - mean).T)
+    weights = special.softmax(target.log_density(theta) + (z**2).sum(axis=0) / 2)
+    found = weights @ theta
+    assert np.abs((found - mean) / sd).max() < 0.03
+    assert np.sqrt(weights @ (theta - found) ** 2) == pytest.approx(sd, rel=0.03)
+    assert np.abs((found - [c.mean for c in base.columns]) / sd).max() > 0.08
+    # The third cumulants grow with T², the standard deviation's cube with T^1.5.
+    assert target.uncertainty == pytest.approx(2 * base.uncertainty)
 
 
 @pytest.mark.slow
@@ -285,8 +330,8 @@ def test_energy_gradient_and_data_of_a_family_are_all_divided(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.25, 4.0])
 def test_samplers_of_the_simplex_have_the_tempered_law(temperature, tmp_path):
-    """a = α′ + N/T. CIR and SCIR: E θ_j = a_j; Var θ_j = a_j + tanh(h/2)·Var â_j, Var â_j by the batch over T². Mirrored
-    Langevin, with minibatches: E ω_j = a_j/A at every ε. Planted faults: α in place of α′, whole counts of a batch."""
+    """a = α′ + N/T. CIR and SCIR: E θ_j = a_j; Var θ_j = a_j + tanh(h/2)·Var â_j, Var â_j by the batch over T².
+    Mirrored Langevin, with minibatches: E ω_j = a_j/A at every ε. Planted faults: α for α′, whole counts of a batch."""
     data = {"dimension": 2, "alpha": 2.0, "observed": (30, 10)}
     a = 1 + (2 - 1) / temperature + np.array([30, 10]) / temperature
     of_batch = moments.var_a_hat(40, 30, 10, True) / temperature**2
@@ -303,7 +348,7 @@ def test_samplers_of_the_simplex_have_the_tempered_law(temperature, tmp_path):
         mean = a[0] / a.sum() if mirrored else a[0]
         variance = a[0] + np.tanh(step / 2) * (of_batch if key == "scir" else 0.0)
 
-        def wrong(*kernel, made=made, mirrored=mirrored, mean=mean, variance=variance):
+        def wrong(*kernel, made=made, key=key, mirrored=mirrored, mean=mean, variance=variance):
             state = start_with(made, *kernel)
             state.advance(1000)
             kept = []
