@@ -12,6 +12,7 @@ from sgmcmc_lab.samplers.diagnostics import moments
 from sgmcmc_lab.samplers.kernels import SAMPLERS, cir, mirrored_langevin, scir, sgld, sgrld
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS, at_temperature, tempered
+from sgmcmc_lab.samplers.targets.vmf import log_normaliser
 from tests.helpers.checks_targets import energies_at, energies_error
 from tests.helpers.edited import edited, faulty
 from tests.helpers.statistics import apart, failures, mean_verdict, start_with
@@ -213,7 +214,7 @@ def test_a_hierarchys_own_coordinates_have_a_jacobian_that_is_not_divided():
 
 OF_ONE_FAMILY = (
     *("bingham", "matrix_langevin", "sphere_dirichlet", "linear_table", "student_mean", "tied_means"),
-    *("eight_schools", "lasso", "logistic_large"),
+    *("eight_schools", "lasso", "logistic_large", "circle_mixture", "sphere_mixture"),
 )
 
 
@@ -278,6 +279,37 @@ def test_quadrature_that_would_cost_too_much_is_refused():
         tempered.tempered(TARGETS["eight_schools"](centring=1.0), 0.5)
     with pytest.raises(SpecError, match=r"as with 333 data, .* allowed are temperatures up to 20"):
         tempered.tempered(TARGETS["logistic_large"](), 30.0)
+    with pytest.raises(SpecError, match=r"would have κ/T = 500; allowed are temperatures with a κ/T of at most 100"):
+        tempered.tempered(TARGETS["circle_mixture"](), 0.01)
+
+
+@pytest.mark.parametrize(("temperature", "n"), [(0.5, 2), (0.25, 4)])
+def test_a_whole_power_of_a_mixture_is_a_mixture_again(temperature, n):
+    """(a + b)ⁿ = Σ C(n, i) aⁱbⁿ⁻ⁱ, whose terms are von Mises–Fisher densities around the sum of their centres: the means
+    of all columns, without quadrature. Planted fault: the mean of T = 1."""
+    for key, values in (("circle_mixture", {}), ("sphere_mixture", {"modes": 2})):
+        base = TARGETS[key](**values)
+        target = tempered.tempered(base, temperature)
+        (w1, w2), (k1, k2), (m1, m2) = base.weights, base.concentrations, base.centres
+        logs, firsts = [], []
+        for i in range(n + 1):
+            vector = i * k1 * m1 + (n - i) * k2 * m2
+            kappa = np.linalg.norm(vector)
+            # The integral of e^{κμ·x}, and the mean of μ·x.
+            ball = 2 * np.pi * special.iv(0, kappa) if base.dim == 2 else 4 * np.pi * np.sinh(kappa) / kappa
+            mean = special.iv(1, kappa) / special.iv(0, kappa) if base.dim == 2 else 1 / np.tanh(kappa) - 1 / kappa
+            heights = log_normaliser(np.array([k1, k2]), base.dim) - [k1, k2] + np.log([w1, w2])
+            logs.append(np.log(special.comb(n, i) * ball) + i * heights[0] + (n - i) * heights[1])
+            firsts.append(mean * vector / kappa)
+        expected = special.softmax(logs) @ np.array(firsts)
+        if base.dim == 2:
+            found = [target.moments[-3].exact, target.moments[-2].exact]
+            of_base = [base.moments[-3].exact, base.moments[-2].exact]
+        else:
+            found, of_base = [c.mean for c in target.columns], [c.mean for c in base.columns]
+        assert found == pytest.approx(expected, abs=1e-10)
+        assert np.abs(np.array(of_base) - expected).max() > 0.02
+        assert target._log_normaliser == pytest.approx(special.logsumexp(logs), abs=1e-10)
 
 
 @pytest.mark.slow
