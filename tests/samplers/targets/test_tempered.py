@@ -285,8 +285,8 @@ def test_quadrature_that_would_cost_too_much_is_refused():
 
 @pytest.mark.parametrize(("temperature", "n"), [(0.5, 2), (0.25, 4)])
 def test_a_whole_power_of_a_mixture_is_a_mixture_again(temperature, n):
-    """(a + b)ⁿ = Σ C(n, i) aⁱbⁿ⁻ⁱ, whose terms are von Mises–Fisher densities around the sum of their centres: the means
-    of all columns, without quadrature. Planted fault: the mean of T = 1."""
+    """(a + b)ⁿ = Σ C(n, i) aⁱbⁿ⁻ⁱ, whose terms are von Mises–Fisher densities around the sum of their centres: the
+    means of all columns, without quadrature. Planted fault: the mean of T = 1."""
     for key, values in (("circle_mixture", {}), ("sphere_mixture", {"modes": 2})):
         base = TARGETS[key](**values)
         target = tempered.tempered(base, temperature)
