@@ -195,7 +195,7 @@ class EightSchools(Target):
     )
 
     def family_at(self, temperature: float) -> "TemperedEightSchools":
-        # Where τ → 0 the density of log τ falls as τ to the power 1/T + 8c(1 − 1/T).
+        # The density of log τ falls as τ to the power 1/T + 8c(1 − 1/T) for τ → 0.
         lowest = (N * self.centring - 1) / (N * self.centring - _LEAST_POWER)
         if N * self.centring > 1 and temperature < lowest:
             raise SpecError(
@@ -323,7 +323,7 @@ class TemperedEightSchools(Divided, EightSchools):  # type: ignore[misc, overrid
 
     @property
     def _powers(self) -> tuple[float, float]:
-        """With what power of τ the density of log τ falls where τ → 0, and of 1/τ where τ → ∞."""
+        """The powers with which the density of log τ falls: of τ for τ → 0, of 1/τ for τ → ∞."""
         alone = N * self.centring
         return (1 - alone) / self.temperature + alone, (1 + alone) / self.temperature + N - alone
 

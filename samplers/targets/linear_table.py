@@ -18,7 +18,7 @@ from sgmcmc_lab.samplers.targets.tables import table
 SHAPE, RATE = 1.0, 0.5
 """Of the prior of 1/σ²: with y of variance 1 it says that σ² is about 1/2, and as little as two data would."""
 LEAST_FREEDOM = 12.0
-"""Of the Student t distributions at any temperature: those of ten data, the fewest of a table, have as many."""
+"""Of the Student t distributions at any temperature: at T = 1 the smallest table, of ten rows, gives as many."""
 
 # The packed parameters: 1/τ², the numbers of data points and coefficients, the shape and the rate of the distribution
 # of 1/σ², of each data point x and y, the mean of the coefficients, and the Cholesky factor of their covariance over

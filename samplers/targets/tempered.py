@@ -21,10 +21,9 @@ _AT_ONCE = 2
 def tempered(target: Target, temperature: float) -> Target:
     """The distribution e^{−U/T} of the target's energy U, T ≠ 1.
 
-    Gaussians, the gamma and the log-normal distribution, Dirichlet posteriors, typed energies, typed posteriors and
-    von Mises–Fisher distributions have closed forms or are of the same family; other targets with ``tempers``, on ℝᵈ,
-    have quadrature or a long run. Every sampler of these serves, but those with an exact transition of Gamma(a, 1) (CIR
-    and SCIR): the tempered gamma and Dirichlet distributions have no such ``process``.
+    A target with ``at_temperature`` is of the same family there, one with ``family_at`` has a class of its own; other
+    targets with ``tempers``, on ℝᵈ, have quadrature or a long run. Every sampler of these serves, but CIR on the gamma
+    distribution: θ/T has the process of another shape, in time t/T, and its kernel knows neither scale.
 
     Raises :class:`SpecError` if it has no exact answers with which to compare samplers.
     """

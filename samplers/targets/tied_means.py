@@ -307,7 +307,7 @@ class TiedMeans(Target):
         return self._needed()
 
     def _needed(self) -> list[tuple[float, float]]:
-        """What the grid shows of it."""
+        """The cells of the grid that have mass, with one more on each side."""
         inside = self._grid[1] < float(self._energies(self.mode)) + _LEFT_OUT
         sides = []
         for k, (low, high) in enumerate(self._box):
