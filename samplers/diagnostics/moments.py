@@ -300,8 +300,8 @@ def scir_mgf_expected_curve(
     temperature: float = 1.0,
 ) -> Array:
     """:func:`scir_mgf_expected` at each s, (n,). At a temperature T each data point counts for 1/T, and α is α′."""
-    size = np.empty(batch_size + 1)
-    after = (alpha, theta0, h, steps, n_data, count, batch_size, int(replacement), temperature, size)
+    room = np.empty(batch_size + 1)
+    after = (alpha, theta0, h, steps, n_data, count, batch_size, int(replacement), temperature, room)
     return _along(scir_mgfs_expected, s, after=after)
 
 
