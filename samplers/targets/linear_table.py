@@ -263,8 +263,8 @@ class TemperedTableLinear(Divided, TableLinear):  # type: ignore[misc, override]
     potential, gradient, batch = divided(TableLinear)
 
     @property
-    def _answers(self) -> tuple[Array, Array, float, float]:  # type: ignore[override]
-        mean, covariance, _, rate = self.base._answers  # type: ignore[attr-defined]
+    def _answers(self) -> tuple[Array, Array, float, float]:
+        mean, covariance, _, rate = self.base._answers
         heat, n, d = self.temperature, len(self.y), len(mean)
         return mean, heat * covariance, ((n + d + 2 * SHAPE) / heat - d) / 2, rate / heat
 

@@ -275,14 +275,14 @@ class StudentMean(Target):
         return float(theta[0] ** 2 / (2 * self.prior_sd**2) + len(DIFFERENCES) * loss)
 
 
-class TemperedStudentMean(Divided, StudentMean):  # type: ignore[misc, override]
+class TemperedStudentMean(Divided, StudentMean):  # type: ignore[override]
     """e^{−U/T} of the posterior, by quadrature; its histogram is as fine as U/T is steep."""
 
     potential, gradient, batch = divided(StudentMean)
     n_panels = _FINE
 
     @property
-    def mode(self) -> Array:  # type: ignore[override]
+    def mode(self) -> Array:
         return self.base.mode
 
     @cached_property

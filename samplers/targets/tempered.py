@@ -105,7 +105,7 @@ def declare_again(name: str) -> None:
     class_of(kind)
 
 
-class TemperedTarget(Divided, Boxed):
+class TemperedTarget(Divided, Boxed):  # type: ignore[misc]
     """The distribution e^{−U/T} of another target's energy U; its class is also a subclass of that target's.
 
     Energy, gradient and the gradients of data points are the other's, divided by T, so that every sampler has this

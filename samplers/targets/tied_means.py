@@ -387,8 +387,8 @@ class TemperedTiedMeans(Divided, TiedMeans):  # type: ignore[misc, override]
     potential, gradient, batch = divided(TiedMeans)
 
     @property
-    def modes(self) -> tuple[Array, Array]:  # type: ignore[override]
-        return self.base.modes  # type: ignore[attr-defined, no-any-return]
+    def modes(self) -> tuple[Array, Array]:
+        return self.base.modes
 
     @property
     def _more_starts(self) -> tuple[Array, ...]:
@@ -397,7 +397,7 @@ class TemperedTiedMeans(Divided, TiedMeans):  # type: ignore[misc, override]
     @property
     def _box(self) -> tuple[tuple[float, float], ...]:
         if self.temperature < 1:
-            return tuple(self.base._sides)  # type: ignore[attr-defined]
+            return tuple(self.base._sides)
         reach = _REACH * self.temperature**0.5
         return (_CENTRE - reach, _CENTRE + reach), (-reach, reach)
 
@@ -416,7 +416,7 @@ class TemperedTiedMeans(Divided, TiedMeans):  # type: ignore[misc, override]
         return [(float(low), float(high)) for low, high in sides]
 
     @cached_property
-    def _panels(self) -> list[int]:  # type: ignore[override]
+    def _panels(self) -> list[int]:
         narrowest = max(float(np.linalg.eigvalsh(self._curvature(mode))[-1]) for mode in self.modes) ** -0.5
         return [max(_PANELS, int(np.ceil((high - low) / (4 * narrowest)))) for low, high in self._sides]
 

@@ -271,7 +271,7 @@ class TemperedMixture(Divided, MisesFisher):
                 return x
 
 
-class TemperedCircleMixture(TemperedMixture, CircleMixture):  # type: ignore[misc, override]
+class TemperedCircleMixture(TemperedMixture, CircleMixture):  # type: ignore[override]
     """e^{−U/T} of two von Mises distributions."""
 
     potential, gradient, _ = divided(CircleMixture)
@@ -301,7 +301,7 @@ class TemperedCircleMixture(TemperedMixture, CircleMixture):  # type: ignore[mis
         )
 
 
-class TemperedSphereMixture(TemperedMixture, SphereMixture):  # type: ignore[misc, override]
+class TemperedSphereMixture(TemperedMixture, SphereMixture):  # type: ignore[override]
     """e^{−U/T} of von Mises–Fisher distributions on S²."""
 
     potential, gradient, _ = divided(SphereMixture)
@@ -336,11 +336,11 @@ class TemperedSphereMixture(TemperedMixture, SphereMixture):  # type: ignore[mis
         return tuple(columns), product, log_mass
 
     @property
-    def _log_normaliser(self) -> float:  # type: ignore[override]
+    def _log_normaliser(self) -> float:
         return self._answers[2]
 
     @property
-    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[Column, ...]:
         return self._answers[0]
 
     @property
