@@ -115,7 +115,7 @@ class LargeLogistic(Logistic):
             raise SpecError(
                 "temperature",
                 temperature,
-                f"{self.title} is as wide there as with {self.items / temperature:,.0f} data, which are too few for d = {self.features}; allowed are temperatures up to {hottest:.3g}",
+                f"{self.title} is as wide there as with {self.items / temperature:,.0f} data points, which are too few for d = {self.features}; allowed are temperatures up to {hottest:.3g}",
             )
         return TemperedLargeLogistic.made(self, temperature)
 

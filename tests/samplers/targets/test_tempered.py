@@ -277,7 +277,7 @@ def test_quadrature_that_would_cost_too_much_is_refused():
         tempered.tempered(TARGETS["lasso"](shrinkage=20.0, noise_sd=1.0), 0.1)
     with pytest.raises(SpecError, match=r"no finite integral at τ = 0, or hardly any; .* temperatures from 0.886"):
         tempered.tempered(TARGETS["eight_schools"](centring=1.0), 0.5)
-    with pytest.raises(SpecError, match=r"as with 333 data, .* allowed are temperatures up to 20"):
+    with pytest.raises(SpecError, match=r"as with 333 data points, .* allowed are temperatures up to 20"):
         tempered.tempered(TARGETS["logistic_large"](), 30.0)
     with pytest.raises(SpecError, match=r"would have κ/T = 500; allowed are temperatures with a κ/T of at most 100"):
         tempered.tempered(TARGETS["circle_mixture"](), 0.01)
