@@ -330,7 +330,7 @@ def shapes(rng, run, data, theta):
         return alpha + counts, alpha + counts
     run.spend()
     chosen = batch(rng, data, noise.batch_size, noise.replacement)
-    found = np.bincount(chosen, minlength=len(alpha)) * len(data) / noise.batch_size
+    found = np.bincount(chosen, minlength=len(alpha)) * counts.sum() / noise.batch_size
     if MODE not in run.gradient.requires:
         return alpha + counts, alpha + found
     return alpha + counts, np.maximum(alpha + found - theta / run.target.mode * (found - counts), 0.0)

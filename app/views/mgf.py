@@ -91,11 +91,20 @@ def theory(spec: RunSpec, j: int) -> Array | None:
     a, first, h, noise = float(prior + counts), float(spec.first_position()[j]), sampler.time_per_step, gradient.noise()
     if not noise.batch_size:
         return np.array([moments.cir_mgf_curve(grid(a), a, first, h * steps) for steps in AFTER])
-    n_data = int(target.packed().reshape(2, -1)[1].sum())
+    n_data, heat = len(target.data()), target.temperature
     return np.array(
         [
             moments.scir_mgf_expected_curve(
-                grid(a), float(prior), first, h, steps, n_data, int(counts), noise.batch_size, noise.replacement
+                grid(a),
+                float(prior),
+                first,
+                h,
+                steps,
+                n_data,
+                round(counts * heat),
+                noise.batch_size,
+                noise.replacement,
+                heat,
             )
             for steps in AFTER
         ]

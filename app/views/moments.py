@@ -128,7 +128,9 @@ def theory(spec: RunSpec, j: int, steps: Array) -> tuple[Array, Array] | None:
         gradient = spec.make_gradient()
         noise, var_a_hat = gradient.noise(), 0.0
         if noise.batch_size:
-            var_a_hat = moments.var_a_hat(int(counts.sum()), int(counts[j]), noise.batch_size, noise.replacement)
+            heat = target.temperature
+            n_data, count = len(target.data()), round(counts[j] * heat)
+            var_a_hat = moments.var_a_hat(n_data, count, noise.batch_size, noise.replacement) / heat**2
         mean = moments.cir_mean(a, first, h * steps)
         if MODE in gradient.requires:
             return mean, moments.scir_variance_cv(a, first, h, int(steps.max()), var_a_hat)[steps.astype(int)]

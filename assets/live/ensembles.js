@@ -98,13 +98,17 @@ export const columnOf = (run, { coordinate: j, share, description: { n_chains: n
 }
 
 /** What theory needs of an ensemble on a target of the CIR process: a_j, its parts, the start, the step, and the batches.
+ * At a temperature each data point has the weight 1/T.
  * @param {Ensemble} ensemble @param {number} first */
 export const lawOf = ({ key: { target, sampler, gradient, coordinate: j } }, first) => {
   const params = numbersOf(target.params)
   const d = params.length / 2
   const counts = params.slice(d)
-  const total = counts.reduce((sum, n) => sum + n, 0)
-  return { prior: params[j], count: counts[j], a: params[j] + counts[j], total, theta0: first, h: sampler.step_size, ...gradient.noise }
+  const weight = counts.reduce((sum, n) => sum + n, 0)
+  const total = numbersOf(target.data).length
+  const heat = total ? total / weight : 1
+  const count = Math.round(counts[j] * heat)
+  return { prior: params[j], count, a: params[j] + counts[j], total, heat, theta0: first, h: sampler.step_size, ...gradient.noise }
 }
 
 /** θ_j at the start, which moves no coordinate of what has a theory. @param {Key} key */

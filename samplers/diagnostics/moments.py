@@ -109,14 +109,15 @@ def log_weights(n_data, count, batch_size, replacement, out):
         jit.int64,
         jit.int64,
         jit.int64,
+        jit.float64,
         jit.vector,
         jit.vector,
     )
 )
-def scir_mgfs_expected(s, alpha, theta0, h, steps, n_data, count, batch_size, replacement, weights, out):
+def scir_mgfs_expected(s, alpha, theta0, h, steps, n_data, count, batch_size, replacement, heat, weights, out):
     """:func:`scir_mgf_expected` at each s (n,), out (n,); weights (batch_size + 1,) is overwritten."""
     norm = log_weights(n_data, count, batch_size, replacement != 0, weights)
-    t, each = h * steps, n_data / batch_size
+    t, each = h * steps, n_data / batch_size / heat
     for i in range(s.shape[0]):
         total = theta0 * s[i] * exp(-t) / (1 + s[i] * expm1(-t))
         for m in range(1, steps + 1):
@@ -296,9 +297,11 @@ def scir_mgf_expected_curve(
     count: int,
     batch_size: int,
     replacement: bool,
+    temperature: float = 1.0,
 ) -> Array:
-    """:func:`scir_mgf_expected` at each s, (n,)."""
-    after = (alpha, theta0, h, steps, n_data, count, batch_size, int(replacement), np.empty(batch_size + 1))
+    """:func:`scir_mgf_expected` at each s, (n,). At a temperature T each data point counts for 1/T, and α is α′."""
+    room = np.empty(batch_size + 1)
+    after = (alpha, theta0, h, steps, n_data, count, batch_size, int(replacement), temperature, room)
     return _along(scir_mgfs_expected, s, after=after)
 
 

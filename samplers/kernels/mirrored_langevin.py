@@ -73,7 +73,6 @@ class MirroredLangevin(Sampler):
     source = "Hsieh, Kavis, Rolland & Cevher 2018, eq (3.2) and section 4"
     supports = frozenset({SIMPLEX})
     accepts = frozenset({FULL, BATCH})
-    process = "cir"
     known_bias = "Large steps spread the shares too widely, and a share with a small aⱼ takes a time of about 4/aⱼ² to forget where it was."
     gradient_age = None
     advance = advance

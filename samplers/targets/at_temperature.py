@@ -1,18 +1,20 @@
 """The common part of the distributions e^{−U/T} of another target's energy U."""
 
-from typing import Self
+from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.targets.base import Target
+from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Target
 
 
 class AtTemperature(Target):
     """The distribution e^{−U/T} of another target's energy U, T ≠ 1; its class is also a subclass of that target's."""
 
     tempers = False
-    process = None
+    process: ClassVar[str | None] = None
     base: Target
-    temperature: float
 
     @classmethod
     def made(cls, base: Target, temperature: float) -> Self:
@@ -29,6 +31,73 @@ class AtTemperature(Target):
         left, equals, right = self.base.tex.partition("=")
         whole = rf"\frac1T\Bigl[{right.strip()}\Bigr]" if equals else rf"\frac1T\,{left}"
         return rf"\frac{{U(\theta)}}{{T}} = {whole},\quad T = {self.temperature:g}"
+
+
+class Divided(AtTemperature):
+    """The same, of a target in whose coordinates energy, gradient and those of each data point are divided by T."""
+
+    @property
+    def first_steps(self) -> FirstSteps | None:
+        """Those of the other target, scaled: T divides the curvature, and T² the variance of a minibatch."""
+        first, heat = self.base.first_steps, self.temperature
+        if first is None:
+            return None
+        cold = min(heat, 1.0)
+        least = 1e-6
+        return FirstSteps(
+            moving=max(float(f"{first.moving * heat**0.5:.1g}"), least),
+            batch=max(float(f"{first.batch * min(heat, heat**0.5):.1g}"), least),
+            friction=min(float(f"{first.friction / cold:.1g}"), 100.0),
+            other=max(float(f"{first.other * heat:.1g}"), least),
+            heated=max(first.heated * min(heat, heat**2), least),
+        )
+
+    @property
+    def lipschitz(self) -> Array:
+        return self.base.lipschitz / self.temperature
+
+    @property
+    def lipschitz_of_each(self) -> Array:
+        return self.base.lipschitz_of_each / self.temperature
+
+    def textbook_slope(self, theta: Array, datum: int) -> Array:
+        """∂(U/T)/∂θ with one data point in place of all."""
+        return np.asarray(self.base.textbook_slope(theta, datum)) / self.temperature
+
+    def textbook_energy(self, theta: Array, datum: int) -> float:
+        """U/T with one data point in place of all."""
+        return float(self.base.textbook_energy(theta, datum)) / self.temperature
+
+
+def divided(kind: type[Target]) -> tuple[Any, Any, Any]:
+    """Energy, gradient and the gradients of data points of this kind of target, divided by T.
+
+    T is the last of the packed parameters; the others are those of T = 1, which the functions read from the front.
+    """
+    energy, slopes, of_data = kind.potential, kind.gradient, kind.batch
+
+    def potential(theta, out, params):
+        energy(theta, out, params)
+        for c in range(theta.shape[0]):
+            out[c] /= params[params.size - 1]
+
+    def gradient(theta, out, params):
+        slopes(theta, out, params)
+        for c in range(theta.shape[0]):
+            for i in range(theta.shape[1]):
+                out[c, i] /= params[params.size - 1]
+
+    def batch(theta, data, each, params):
+        of_data(theta, data, each, params)
+        for k in range(data.size):
+            # An energy behind the gradient, too.
+            for i in range(each.shape[1]):
+                each[k, i] /= params[params.size - 1]
+
+    for function in (potential, gradient, batch):
+        # Another process declares them where it imports the target's module.
+        function.__module__, function.__qualname__ = kind.__module__, f"Tempered{kind.__name__}.{function.__name__}"
+    return jit.potential(potential, kept=False), jit.gradient(gradient, kept=False), jit.batch(batch, kept=False)
 
 
 def tempered_shape(target: Target, shape: float, name: str, temperature: float, high: float) -> float:

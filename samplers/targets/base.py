@@ -276,6 +276,8 @@ class Target(param.ParameterizedABC):
     """The parameter that says where its :attr:`handles` are; empty where there are none."""
     tempers: ClassVar[bool] = False
     """Whether e^{−U/T} is a distribution on ℝᵈ for every T, with answers from quadrature or a long run."""
+    temperature: float = 1.0
+    """T of e^{−U/T}; other than 1 of :class:`~samplers.targets.at_temperature.AtTemperature` alone."""
     process: ClassVar[str | None] = None
     """The process with this stationary distribution whose transition is known exactly: ``cir`` or ``geometric_ou``."""
 

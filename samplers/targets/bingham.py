@@ -9,7 +9,7 @@ from scipy import optimize, special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.manifolds import Manifold, Sphere
-from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.parameters import Real, Value
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
 from sgmcmc_lab.samplers.targets.expectations import sum_products
 from sgmcmc_lab.samplers.targets.quadrature import density_cdf, integrate
@@ -85,6 +85,12 @@ class Bingham(Target):
     @cached_property
     def manifold(self) -> Manifold:
         return Sphere(3)
+
+    def at_temperature(self, temperature: float) -> dict[str, Value]:
+        return {
+            "concentration": float(self.concentration / temperature),
+            "asymmetry": float(self.asymmetry / temperature),
+        }
 
     @property
     def form(self) -> Array:

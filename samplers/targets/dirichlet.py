@@ -281,12 +281,15 @@ class DenseDirichlet(Dirichlet):
         return [rng.standard_gamma(self.alpha + n) for n in counts]
 
 
-class TemperedDirichlet(AtTemperature, Dirichlet):  # type: ignore[misc, override]
+class TemperedDirichlet(AtTemperature, Dirichlet):  # type: ignore[override]
     """e^{−U/T} of a Dirichlet posterior, of φ = θ/T: ω ~ Dir(α′ + N/T) with α′ = 1 + (α − 1)/T, where that is positive.
 
     In φ the energy U/T is that of the prior α′ and of N_j/T data in category j, up to a constant; ω is the same. A
-    minibatch estimates the N_j/T. Samplers that make exact gammas of whole counts (CIR and SCIR) are not offered.
+    minibatch estimates the N_j/T. CIR makes φ_j ~ Gamma(α′ + N_j/T, 1): its transition takes any shape above 0, so that
+    it is exact here, too. SCIR's shape is α′ + N̂_j/T, whose mean is right and whose variance is 1/T² of that at T = 1.
     """
+
+    process = "cir"
 
     def packed(self) -> Array:
         """α′ and N/T."""

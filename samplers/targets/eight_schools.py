@@ -8,7 +8,8 @@ import numpy as np
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.parameters import Real, SpecError
+from sgmcmc_lab.samplers.targets.at_temperature import Divided, divided
 from sgmcmc_lab.samplers.targets.base import Array, Column, Target, subscript
 from sgmcmc_lab.samplers.targets.quadrature import in_blocks, rule, rule_cdf
 
@@ -26,6 +27,10 @@ _CENTRING, _SCALE, _BOUND, _FIRST = 0, 1, 2, 3
 _LOWEST, _HIGHEST = -32.0, 9.0
 """Of log τ: its density falls as τ to the left, and at least as fast as τ⁻⁹ far to the right."""
 _PANELS = 40
+_LEAST_POWER = 0.1
+"""Of τ, with which the density of log τ may fall where τ → 0."""
+_FEWEST_BINS, _MOST_BINS, _LEFT_OUT = 400, 2**15, 40.0
+"""Of the histogram at another temperature, which leaves out what has a log density so far below the largest."""
 _SLACK = 1e-3
 """The highest value of a log likelihood on a grid of 640 points is nearer than this to its maximum."""
 
@@ -98,6 +103,48 @@ def draw(rng, out, params):
             out[c, 1 + j] = centring * mu + np.exp(centring * np.log(tau)) * z
 
 
+# At another temperature the packed parameters go on with a histogram of log τ that is nowhere below its density: the
+# number of bins, their start, their width; their shares, summed up, and the log of the height of each; then T.
+_BINS, _LOW, _WIDTH, _SHARES = range(_FIRST + 2 * N, _FIRST + 2 * N + 4)
+
+
+@jit.helper
+def _tempered_of_mean(log_tau, params):
+    """The precision and the mean of μ given τ over T, and the log density of log τ, up to a constant."""
+    square, heat = np.exp(2 * log_tau), params[params.size - 1]
+    precision, pull, squares, logs = 1 / PRIOR_VARIANCE, 0.0, 0.0, 0.0
+    for j in range(N):
+        y, variance = params[_FIRST + j], params[_FIRST + N + j] + square
+        precision += 1 / variance
+        pull += y / variance
+        squares += y * y / variance
+        logs += log(variance)
+    alone = N * params[_CENTRING] * log_tau
+    energy = alone - log_tau + np.log1p(square / params[_SCALE] ** 2) + (squares - pull * pull / precision) / 2
+    return precision / heat, pull / precision, alone - energy / heat - (logs + log(precision)) / 2
+
+
+@jit.draw
+def tempered_draw(rng, out, params):
+    centring, heat, n = params[_CENTRING], params[params.size - 1], int(params[_BINS])
+    shares, heights = params[_SHARES : _SHARES + n], params[_SHARES + n : _SHARES + 2 * n]
+    for c in range(out.shape[0]):
+        log_tau, precision, mean, accepted = 0.0, 0.0, 0.0, False
+        while not accepted:
+            k = min(np.searchsorted(shares, rng.random(), side="right"), n - 1)
+            log_tau = params[_LOW] + (k + rng.random()) * params[_WIDTH]
+            precision, mean, height = _tempered_of_mean(log_tau, params)
+            accepted = rng.random() < np.exp(height - heights[k])
+        tau = np.exp(log_tau)
+        mu = mean + rng.standard_normal() / sqrt(precision)
+        out[c, 0], out[c, N + 1] = log_tau, mu
+        for j in range(N):
+            error = params[_FIRST + N + j]
+            share = heat * error / (error + tau * tau)
+            z = tau * (params[_FIRST + j] - mu) / (error + tau * tau) + sqrt(share) * rng.standard_normal()
+            out[c, 1 + j] = centring * mu + np.exp(centring * log_tau) * z
+
+
 class _GivenTau(NamedTuple):
     """The points of a quadrature over log τ: their weights in the posterior, and the distributions given τ."""
 
@@ -110,7 +157,7 @@ class _GivenTau(NamedTuple):
     variance: Array
     """Of μ."""
     log_evidence: float
-    """log ∫e^{−U}."""
+    """log ∫e^{−U/T}."""
 
 
 class EightSchools(Target):
@@ -147,6 +194,17 @@ class EightSchools(Target):
         doc="The prior median of τ, the spread of the effects among schools.",
     )
 
+    def family_at(self, temperature: float) -> "TemperedEightSchools":
+        # The density of log τ falls as τ to the power 1/T + 8c(1 − 1/T) for τ → 0.
+        lowest = (N * self.centring - 1) / (N * self.centring - _LEAST_POWER)
+        if N * self.centring > 1 and temperature < lowest:
+            raise SpecError(
+                "temperature",
+                temperature,
+                f"e^(−U/T) of {self.title} has no finite integral at τ = 0, or hardly any; allowed with c = {self.centring:g} are temperatures from {lowest:.3g}",
+            )
+        return TemperedEightSchools.made(self, temperature)
+
     def packed(self) -> Array:
         return np.concatenate([[self.centring, self.prior_scale, self._bound], EFFECTS, ERRORS**2])
 
@@ -161,6 +219,9 @@ class EightSchools(Target):
     @cached_property
     def _bound(self) -> float:
         return float(self._integrated(rule(_LOWEST, _HIGHEST, _PANELS)[0])[2].max()) + _SLACK
+
+    _reach: tuple[float, float, int] = (_LOWEST, _HIGHEST, _PANELS)
+    """The range of log τ with all of the distribution, and the panels of its quadrature."""
 
     @cached_property
     def _given_tau(self) -> _GivenTau:
@@ -182,19 +243,27 @@ class EightSchools(Target):
         rest = EFFECTS - mu[..., None] - np.exp(log_tau)[..., None] * z
         of_tau = np.logaddexp(0.0, 2 * (log_tau - log(self.prior_scale))) + (N * self.centring - 1) * log_tau
         of_schools = (z**2 + (rest / ERRORS) ** 2).sum(axis=-1) / 2
-        return -(mu**2 / (2 * PRIOR_VARIANCE) + of_tau + of_schools) - self._given_tau.log_evidence
+        energy = mu**2 / (2 * PRIOR_VARIANCE) + of_tau + of_schools
+        return -energy / self.temperature - self._given_tau.log_evidence
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         given = self._given_tau
         mean = float((given.weights * given.log_tau).sum())
         variance = float((given.weights * (given.log_tau - mean) ** 2).sum())
-        law_of_tau = rule_cdf(_LOWEST, _HIGHEST, given.density)
+        low, high, _ = self._reach
+        first, last, shown = self._shown
+        law_of_tau = rule_cdf(low, high, given.density)
         return (
-            Column("log τ", -20.0, 6.0, law_of_tau, mean, variance, shown=(-3.5, 4.0)),
+            Column("log τ", first, last, law_of_tau, mean, variance, shown=shown),
             *(self._mixture(f"x{subscript(j + 1)}", *self._given(j)) for j in range(N)),
             self._mixture("μ", given.mean, given.variance),
         )
+
+    @property
+    def _shown(self) -> tuple[float, float, tuple[float, float]]:
+        """The range of the histogram of log τ, and that of an axis."""
+        return -20.0, 6.0, (-3.5, 4.0)
 
     def _given(self, j: int) -> tuple[Array, Array]:
         """The mean and the variance of x_j given τ, with μ integrated out: x_j is Gaussian and linear in μ."""
@@ -203,7 +272,7 @@ class EightSchools(Target):
         share = tau ** (1 + c) / (error + tau**2)
         return (
             share * EFFECTS[j] + (c - share) * given.mean,
-            tau ** (2 * c) * error / (error + tau**2) + (c - share) ** 2 * given.variance,
+            self.temperature * tau ** (2 * c) * error / (error + tau**2) + (c - share) ** 2 * given.variance,
         )
 
     def _mixture(self, name: str, means: Array, variances: Array) -> Column:
@@ -240,3 +309,92 @@ class EightSchools(Target):
             z = tau * (y - mu) / (v + tau**2) + sd * rng.standard_normal()
             effects.append(c * mu + tau**c * z)
         return [log(tau), *effects, mu]
+
+
+class TemperedEightSchools(Divided, EightSchools):  # type: ignore[override]
+    """e^{−U/T} of the posterior: given τ the effects and μ are Gaussian, with T times the covariance.
+
+    Their integral has a factor of τ^c for each effect, of 1/√(σ_j² + τ²) and of the standard deviation of μ given τ, of
+    which T divides no logarithm. Exact draws of log τ are by rejection from a histogram.
+    """
+
+    potential, gradient, _ = divided(EightSchools)
+    draw = tempered_draw
+
+    @property
+    def _powers(self) -> tuple[float, float]:
+        """The powers with which the density of log τ falls: of τ for τ → 0, of 1/τ for τ → ∞."""
+        alone = N * self.centring
+        return (1 - alone) / self.temperature + alone, (1 + alone) / self.temperature + N - alone
+
+    @cached_property
+    def _reach(self) -> tuple[float, float, int]:  # type: ignore[override]
+        left, right = self._powers
+        # The data's errors end near log τ = 3, and the prior's scale at most near 4.
+        low, high = _LOWEST / min(left, 1.0), 4 + 46 / min(right, 9.0)
+        return low, high, int(np.clip(4 * (high - low), 4 * _PANELS, 10 * _PANELS))
+
+    @property
+    def _shown(self) -> tuple[float, float, tuple[float, float]]:
+        given, (left, right) = self._given_tau, self._powers
+        shares = np.cumsum(given.weights)
+        first, last = (float(np.interp(share, shares, given.log_tau)) for share in (0.01, 0.999))
+        return -20 / min(left, 1.0), 4 + 18 / min(right, 9.0), (first, last)
+
+    def _heights(self, log_tau: Array) -> tuple[Array, Array, Array]:
+        """The mean and the variance of μ given τ, and the log density of log τ, up to a constant."""
+        mean, variance, likelihood = self._integrated(log_tau)
+        volume = (np.log(variance) - np.log(ERRORS**2 + np.exp(2 * log_tau)[:, None]).sum(axis=1)) / 2
+        alone = N * self.centring * log_tau
+        log_prior = log_tau - alone - np.logaddexp(0.0, 2 * (log_tau - log(self.prior_scale)))
+        height = (log_prior + likelihood - volume) / self.temperature + alone + volume
+        return mean, self.temperature * variance, height
+
+    @cached_property
+    def _given_tau(self) -> _GivenTau:
+        log_tau, weights = rule(*self._reach)
+        mean, variance, height = self._heights(log_tau)
+        density = np.exp(height - height.max())
+        total = float((density * weights).sum())
+        # ∫e^{−U/T} has a factor √(2πT)σ_j of each school's effect, and √(2πT) of μ.
+        constant = (N + 1) * log(2 * np.pi * self.temperature) / 2 + float(np.log(ERRORS).sum() + height.max())
+        return _GivenTau(log_tau, density * weights / total, density / total, mean, variance, log(total) + constant)
+
+    @cached_property
+    def histogram(self) -> tuple[float, float, Array, Array]:
+        """The start and the width of the bins, their shares, summed up, and the log of the height of each."""
+        low, high, _ = self._reach
+        grid = np.linspace(low, high, 20_001)
+        height = self._heights(grid)[2]
+        inside = np.flatnonzero(height > height.max() - _LEFT_OUT)
+        low, high = grid[max(inside[0] - 1, 0)], grid[min(inside[-1] + 1, len(grid) - 1)]
+        steepest = 1.1 * np.abs(np.diff(height[inside])).max() / (grid[1] - grid[0])
+        n = int(np.clip(np.ceil((high - low) * steepest), _FEWEST_BINS, _MOST_BINS))
+        ends, width = self._heights(np.linspace(low, high, n + 1))[2], float(high - low) / n
+        heights = (ends[:-1] + ends[1:] + steepest * width) / 2
+        weights = np.exp(heights - heights.max())
+        return float(low), width, np.cumsum(weights) / weights.sum(), heights
+
+    def packed(self) -> Array:
+        low, width, shares, heights = self.histogram
+        return np.concatenate(
+            [self.without_draws()[:_BINS], [len(shares), low, width], shares, heights, [self.temperature]]
+        )
+
+    def without_draws(self) -> Array:
+        return np.concatenate([[self.centring, self.prior_scale, 0.0], EFFECTS, ERRORS**2, [self.temperature]])
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        low, width, shares, heights = self.histogram
+        heat, c = self.temperature, self.centring
+        while True:
+            k = int((rng.random() >= shares).sum())
+            log_tau = low + (k + rng.random()) * width
+            mean, variance, height = (float(x[0]) for x in self._heights(np.array([log_tau])))
+            if rng.random() < exp(height - heights[k]):
+                break
+        tau, mu, effects = exp(log_tau), mean + rng.standard_normal() * sqrt(variance), []
+        for y, v in zip(EFFECTS, ERRORS**2, strict=True):
+            z = tau * (y - mu) / (v + tau**2) + sqrt(heat * v / (v + tau**2)) * rng.standard_normal()
+            effects.append(c * mu + tau**c * z)
+        return [log_tau, *effects, mu]

@@ -122,7 +122,7 @@ def tempered_draw(rng, out, params):
 class TemperedGamma(AtTemperature, Gamma):  # type: ignore[misc, override]
     """e^{−U/T} of Gamma(a, 1): the gamma distribution with the shape 1 + (a − 1)/T and the scale T, where it is one.
 
-    The CIR samplers have Gamma(a, 1) alone.
+    θ/T is a CIR process in time t/T. The CIR sampler has Gamma(a, 1) alone, so that it is not offered.
     """
 
     potential, gradient, draw = tempered_potential, tempered_gradient, tempered_draw

@@ -12,8 +12,9 @@ from scipy import special
 from scipy.interpolate import CubicHermiteSpline
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.parameters import Real, SpecError
 from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.at_temperature import Divided
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Target
 from sgmcmc_lab.samplers.targets.tables import table
 
@@ -138,6 +139,16 @@ class BayesianLasso(Target):
 
     names: ClassVar[tuple[str, ...]] = NAMES
 
+    def family_at(self, temperature: float) -> "TemperedLasso":
+        found = TemperedLasso.made(self, temperature)
+        if found.accepted < _LEAST_ACCEPTED:
+            raise SpecError(
+                "temperature",
+                temperature,
+                f"of {self.title} one of {1 / found.accepted:,.0f} proposals would be an exact draw there; allowed are higher temperatures, at which it is one of {1 / _LEAST_ACCEPTED:,.0f}",
+            )
+        return found
+
     @cached_property
     def observations(self) -> Array:
         """(x, y), (N, 11)."""
@@ -167,10 +178,11 @@ class BayesianLasso(Target):
 
     @cached_property
     def quadratic(self) -> tuple[Array, Array, float]:
-        """XᵀX/σ², Xᵀy/σ² and a = λ/σ: U(θ) = θᵀ(XᵀX)θ/2σ² − θᵀXᵀy/σ² + a‖θ‖₁, and a constant."""
+        """XᵀX/σ², Xᵀy/σ² and a = λ/σ, over T: U(θ) = θᵀ(XᵀX)θ/2σ² − θᵀXᵀy/σ² + a‖θ‖₁, and a constant."""
         x, y = self.observations[:, :-1], self.observations[:, -1]
-        square = self.noise_sd**2
-        return np.asarray(x.T @ x / square), np.asarray(x.T @ y / square), self.shrinkage / self.noise_sd
+        square = self.noise_sd**2 * self.temperature
+        rate = self.shrinkage / self.noise_sd / self.temperature
+        return np.asarray(x.T @ x / square), np.asarray(x.T @ y / square), rate
 
     @cached_property
     def mode(self) -> Array:
@@ -188,7 +200,7 @@ class BayesianLasso(Target):
     def packed(self) -> Array:
         precision, linear, rate = self.quadratic
         slopes, mean, factor = self.bound
-        header = [len(self.observations), self.noise_sd**2, rate]
+        header = [len(self.observations), self.noise_sd**2 * self.temperature, rate]
         parts = (precision, linear, mean, factor, slopes, self.observations)
         return np.concatenate([header, *(part.ravel() for part in parts)])
 
@@ -208,7 +220,7 @@ class BayesianLasso(Target):
 
     @cached_property
     def _answers(self) -> tuple[tuple[Column, ...], float]:
-        """The columns, and log ∫ e^{−U}; the draws that they come from are 20 MB, and do not stay."""
+        """The columns, and log ∫ e^{−U/T}; the draws that they come from are 20 MB, and do not stay."""
         known = _weighted(self)
         return tuple(self._column(name, k, known) for k, name in enumerate(self.names)), known.log_mass
 
@@ -239,9 +251,10 @@ class BayesianLasso(Target):
 
     def textbook_draw(self, rng: np.random.Generator) -> Array:
         x, y = self.observations[:, :-1], self.observations[:, -1]
-        precision, rate = x.T @ x / self.noise_sd**2, self.shrinkage / self.noise_sd
+        variance = self.noise_sd**2 * self.temperature
+        precision, rate = x.T @ x / variance, self.shrinkage / self.noise_sd / self.temperature
         # The force of the data at the lasso, in units of the prior's force.
-        slopes = x.T @ (y - x @ self.mode) / self.noise_sd**2 / rate
+        slopes = x.T @ (y - x @ self.mode) / variance / rate
         while True:
             z = np.array([rng.standard_normal() for _ in self.names])
             theta = self.mode + np.linalg.cholesky(np.linalg.inv(precision)) @ z
@@ -252,6 +265,18 @@ class BayesianLasso(Target):
         *x, y = self.observations[datum]
         prior = self.shrinkage / self.noise_sd * np.sign(theta)
         return np.asarray(prior - len(self.observations) * (y - theta @ x) * np.array(x) / self.noise_sd**2)
+
+
+class TemperedLasso(Divided, BayesianLasso):  # type: ignore[misc, override]
+    """e^{−U/T} of the posterior: that of the noise σ√T and the shrinkage λ/√T, beyond what is allowed of them, too."""
+
+    @cached_property
+    def accepted(self) -> float:
+        """The share of the proposals that are exact draws: of the Gaussian that bounds the posterior."""
+        slopes, centre, factor = self.bound
+        z = np.random.Generator(np.random.SFC64(1)).standard_normal((_PILOT, self.dim))
+        draws = centre + z @ factor.T
+        return float(np.exp(-self.quadratic[2] * (np.abs(draws) - slopes * draws).sum(axis=1)).mean())
 
 
 @lru_cache(maxsize=1)
@@ -265,6 +290,8 @@ def diabetes() -> Array:
 # --- the exact answers: importance sampling, and a density in closed form for the last coordinate ---------------------
 
 _PILOT, _DRAWS = 2**15, 2**18
+_LEAST_ACCEPTED = 0.003
+"""Of the proposals of exact draws, at another temperature."""
 _CELLS = 512
 """Cells of the histogram of a conditional mean."""
 _REACH = 8.0
@@ -281,7 +308,7 @@ class Weighted(NamedTuple):
     weights: Array
     """Their sum is 1."""
     log_mass: float
-    """log ∫ e^{−U}."""
+    """log ∫ e^{−U/T}."""
 
 
 def _weighted(target: BayesianLasso) -> Weighted:

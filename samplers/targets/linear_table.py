@@ -8,14 +8,17 @@ import numpy as np
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.parameters import Flag, Real, Source
+from sgmcmc_lab.samplers.parameters import Flag, Real, Source, SpecError
 from sgmcmc_lab.samplers.requirements import DATA, MODE
+from sgmcmc_lab.samplers.targets.at_temperature import Divided, divided
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, subscript
 from sgmcmc_lab.samplers.targets.own import OfTable, Table
 from sgmcmc_lab.samplers.targets.tables import table
 
 SHAPE, RATE = 1.0, 0.5
 """Of the prior of 1/σ²: with y of variance 1 it says that σ² is about 1/2, and as little as two data would."""
+LEAST_FREEDOM = 12.0
+"""Of the Student t distributions at any temperature: at T = 1 the smallest table, of ten rows, gives as many."""
 
 # The packed parameters: 1/τ², the numbers of data points and coefficients, the shape and the rate of the distribution
 # of 1/σ², of each data point x and y, the mean of the coefficients, and the Cholesky factor of their covariance over
@@ -156,6 +159,17 @@ class TableLinear(OfTable):
         rest = ((y - x @ mean) ** 2).sum() + (mean**2).sum() / self.prior_sd**2
         return mean, np.linalg.inv(precision), SHAPE + len(y) / 2, RATE + float(rest) / 2
 
+    def family_at(self, temperature: float) -> "TemperedTableLinear":
+        n, d = self.covariates.shape
+        hottest = (n + d + 2 * SHAPE) / (d + LEAST_FREEDOM)
+        if temperature > hottest:
+            raise SpecError(
+                "temperature",
+                temperature,
+                f"{self.title} would have tails that are too heavy there; allowed with {n:,} rows and {d} coefficients are temperatures up to {hottest:.3g}",
+            )
+        return TemperedTableLinear.made(self, temperature)
+
     @property
     def mode(self) -> Array:
         mean, _, _, rate = self._answers
@@ -239,10 +253,33 @@ class TableLinear(OfTable):
         return np.append((prior - n * residual * x) * np.exp(-2 * scale), of_scale)
 
 
+class TemperedTableLinear(Divided, TableLinear):  # type: ignore[misc, override]
+    """e^{−U/T} of the posterior: again a Student t distribution of each coefficient, and a gamma distribution of 1/σ².
+
+    Given σ, U is quadratic in β, whose covariance T multiplies. The integral over β has a factor σ^d that T does not
+    divide, so that 1/σ² ~ Gamma(((N + d + 2)/T − d)/2, rate/T).
+    """
+
+    potential, gradient, batch = divided(TableLinear)
+
+    @property
+    def _answers(self) -> tuple[Array, Array, float, float]:
+        mean, covariance, _, rate = self.base._answers
+        heat, n, d = self.temperature, len(self.y), len(mean)
+        return mean, heat * covariance, ((n + d + 2 * SHAPE) / heat - d) / 2, rate / heat
+
+    @property
+    def mode(self) -> Array:
+        return self.base.mode
+
+    def packed(self) -> Array:
+        return np.append(super().packed(), self.temperature)
+
+
 def _student(name: str, mean: float, scale: float, freedom: float) -> Column:
     """Of the distribution of mean + scale·t with so many degrees of freedom."""
     sd = scale * np.sqrt(freedom / (freedom - 2))
-    # Ten data and more leave 12 degrees of freedom: one in 10⁵ of them is further away than this.
+    # There are 12 degrees of freedom or more: one in 10⁵ of them is further away than this.
     reach = max(7.5 * sd, float(scale * special.stdtrit(freedom, 1 - 5e-9)))
     return Column(
         name,

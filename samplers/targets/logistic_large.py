@@ -13,16 +13,19 @@ from scipy import special
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
 from sgmcmc_lab.samplers.targets import logistic
+from sgmcmc_lab.samplers.targets.at_temperature import Divided, divided
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Normals, Tell, subscript
 from sgmcmc_lab.samplers.targets.logistic import Logistic
 
 MAX_NUMBERS = 10**7
 """The most that N·d may be: 80 MB."""
+LEAST_ITEMS = 50
+"""The fewest data for each coefficient, at a temperature T of N/T data: with fewer the expansion is less exact."""
 MAX_HELD = 5 * 10**7
 """The numbers that all runs together may hold."""
 _SIGNAL = 2.0
 """The standard deviation of θ·x for the θ that the data are made with: three of four are classified rightly."""
-_HELD: "WeakValueDictionary[tuple[int, int, int, float], Array]" = WeakValueDictionary()
+_HELD: "WeakValueDictionary[tuple[int, int, int, float, float], Array]" = WeakValueDictionary()
 """The packed parameters of every target that a run holds; each target's are there once, however many run on it."""
 
 
@@ -102,9 +105,19 @@ class LargeLogistic(Logistic):
     )
 
     def check(self) -> None:
-        most = min(MAX_NUMBERS // self.items, self.items // 50)
+        most = min(MAX_NUMBERS // self.items, self.items // LEAST_ITEMS)
         if self.features > most:
             raise SpecError("target.features", self.features, f"allowed with N = {self.items:,} is at most {most}")
+
+    def family_at(self, temperature: float) -> "TemperedLargeLogistic":
+        hottest = self.items / (LEAST_ITEMS * self.features)
+        if temperature > hottest:
+            raise SpecError(
+                "temperature",
+                temperature,
+                f"{self.title} is as wide there as with {self.items / temperature:,.0f} data points, which are too few for d = {self.features}; allowed are temperatures up to {hottest:.3g}",
+            )
+        return TemperedLargeLogistic.made(self, temperature)
 
     @property
     def first_steps(self) -> FirstSteps:
@@ -125,7 +138,7 @@ class LargeLogistic(Logistic):
         return np.arange(self.items)
 
     def packed(self) -> Array:
-        identity = self.items, self.features, self.data_seed, self.prior_sd
+        identity = self.items, self.features, self.data_seed, self.prior_sd, self.temperature
         found = _HELD.get(identity)
         if found is None:
             size = logistic.FIRST + self.features * (self.items + 1 + self.features)
@@ -148,7 +161,9 @@ class LargeLogistic(Logistic):
         return Normals(self.data_seed, self.features, logistic.FIRST, self.items * self.features)
 
     def _pack(self) -> Array:
-        params = np.empty(logistic.FIRST + self.features * (self.items + 1 + self.features))
+        # At a temperature other than 1 that is the last one.
+        hot = self.temperature != 1
+        params = np.empty(logistic.FIRST + self.features * (self.items + 1 + self.features) + hot)
         params[: logistic.FIRST] = self.prior_sd**-2, self.items
         rows = self._rows(params)
         rng = np.random.Generator(np.random.SFC64(self.data_seed))
@@ -162,7 +177,10 @@ class LargeLogistic(Logistic):
         answers = self._answers
         rest = params[logistic.FIRST + rows.size :]
         rest[: self.features] = answers.mean
-        rest[self.features :] = np.linalg.cholesky(answers.covariance).ravel()
+        factor = np.linalg.cholesky(answers.covariance).ravel()
+        rest[self.features : self.features + len(factor)] = factor
+        if hot:
+            rest[-1] = self.temperature
         return params
 
     @cached_property
@@ -220,7 +238,7 @@ class LargeLogistic(Logistic):
         lowest = logistic.energies(rows, self.prior_sd, mode)
         flat = theta.reshape(-1, self.dim)
         # One at a time: N margins of many θ would be more than memory holds.
-        found = [lowest - logistic.energies(rows, self.prior_sd, one) - constant for one in flat]
+        found = [(lowest - logistic.energies(rows, self.prior_sd, one)) / self.temperature - constant for one in flat]
         return np.array(found).reshape(theta.shape[:-1])
 
     tried_at = (
@@ -232,3 +250,27 @@ class LargeLogistic(Logistic):
     def textbook_draw(self, rng: np.random.Generator) -> Array:
         normals = np.array([rng.standard_normal() for _ in range(self.dim)])
         return np.asarray(self._answers.mean + np.linalg.cholesky(self._answers.covariance) @ normals)
+
+
+class TemperedLargeLogistic(Divided, LargeLogistic):  # type: ignore[misc, override]
+    """e^{−U/T} of the posterior, whose expansion at the mode is the same one in powers of T/N.
+
+    The covariance is TU″(θ̂)⁻¹, the mean is T times as far from the mode, and the skewness is √T times as large.
+    """
+
+    potential, gradient, batch = divided(LargeLogistic)
+
+    def _answer(self, rows: Array) -> _Answers:
+        mode, mean, covariance, skewness = super()._answer(rows)
+        heat = self.temperature
+        return _Answers(mode, mode + heat * (mean - mode), heat * covariance, heat**0.5 * skewness)
+
+    # Not those of the other target, whose data would be made once more.
+
+    @property
+    def lipschitz(self) -> Array:
+        return logistic.lipschitz(self.rows, self.prior_sd) / self.temperature
+
+    @property
+    def lipschitz_of_each(self) -> Array:
+        return logistic.lipschitz_of_each(self.rows, self.prior_sd) / self.temperature

@@ -9,7 +9,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.manifolds import Manifold, Stiefel
-from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
+from sgmcmc_lab.samplers.parameters import Count, Real, SpecError, Value
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
 from sgmcmc_lab.samplers.targets.quadrature import density_cdf, integrate
 
@@ -111,6 +111,9 @@ class MatrixLangevin(Target):
         if self.vectors >= self.rows:
             # With p = n there are two separate parts, of determinant 1 and −1.
             raise SpecError("target.vectors", self.vectors, f"allowed are fewer than the {self.rows} rows")
+
+    def at_temperature(self, temperature: float) -> dict[str, Value]:
+        return {"concentration": float(self.concentration / temperature)}
 
     @property
     def dim(self) -> int:

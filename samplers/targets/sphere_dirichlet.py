@@ -8,6 +8,7 @@ from scipy import special
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.manifolds import Manifold, Simplex
 from sgmcmc_lab.samplers.parameters import Count, CountVector, Real, SpecError
+from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, Moment, Target
 from sgmcmc_lab.samplers.targets.dirichlet import share
 from sgmcmc_lab.samplers.targets.expectations import sum_products
@@ -106,6 +107,9 @@ class SphereDirichlet(Target):
         counts[: len(self.observed)] = self.observed
         return np.asarray(self.alpha + counts)
 
+    def family_at(self, temperature: float) -> "TemperedSphereDirichlet":
+        return TemperedSphereDirichlet.made(self, temperature)
+
     def start(self) -> Array:
         return np.full(self.dimension, self.dimension**-0.5)
 
@@ -143,6 +147,17 @@ class SphereDirichlet(Target):
     def textbook_draw(self, rng: np.random.Generator) -> Array:
         counts = [*self.observed, *[0] * (self.dimension - len(self.observed))]
         gammas = np.array([rng.standard_gamma(self.alpha + n) for n in counts])
+        return np.asarray(np.sqrt(gammas / gammas.sum()))
+
+
+class TemperedSphereDirichlet(AtTemperature, SphereDirichlet):  # type: ignore[override]
+    """e^{−U/T} of a Dirichlet posterior on the sphere: ∝ Π θ_i^{(2a_i − 1)/T}, so that ω ~ Dir(½ + (a − ½)/T)."""
+
+    def packed(self) -> Array:
+        return np.asarray(0.5 + (super().packed() - 0.5) / self.temperature)
+
+    def textbook_draw(self, rng: np.random.Generator) -> Array:
+        gammas = np.array([rng.standard_gamma(a) for a in self.packed()])
         return np.asarray(np.sqrt(gammas / gammas.sum()))
 
 

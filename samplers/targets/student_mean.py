@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Real
 from sgmcmc_lab.samplers.requirements import DATA, ENERGIES, LIPSCHITZ, MODE
+from sgmcmc_lab.samplers.targets.at_temperature import Divided, divided
 from sgmcmc_lab.samplers.targets.base import Array, Column, Fit, Target
 from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 
@@ -18,11 +19,13 @@ DIFFERENCES = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -
 """By how many inches the crossed plant of each of Darwin's pairs outgrew the self-fertilised one."""
 
 # The packed parameters: ν, s², 1/τ², the number of data points, the number of bins, their start, their width,
-# and the lowest U; then the data, the bins' shares of the envelope, summed up, and how far U − lowest is at least in
-# each.
-_FREEDOM, _SQUARE, _RATE, _ITEMS, _BINS, _LOW, _WIDTH, _LOWEST, _FIRST = range(9)
+# the lowest U/T, and T; then the data, the bins' shares of the envelope, summed up, and how far U/T − lowest is at
+# least in each.
+_FREEDOM, _SQUARE, _RATE, _ITEMS, _BINS, _LOW, _WIDTH, _LOWEST, _HEAT, _FIRST = range(10)
 _N_BINS = 400
 _PANELS = 256
+_MOST_BINS, _FINE = 2**16, 4096
+"""Bins at most, and panels, at other temperatures: where T is high, tails are far from the data, whose kinks remain."""
 _LEFT_OUT = 36.0
 """A bin in which U exceeds its lowest value by this much has a probability below 1e-15."""
 
@@ -82,7 +85,8 @@ def draw(rng, out, params):
         while not accepted:
             k = min(np.searchsorted(shares[:n], rng.random(), side="right"), n - 1)
             out[c, 0] = params[_LOW] + (k + rng.random()) * params[_WIDTH]
-            accepted = rng.random() < exp(params[_LOWEST] + shares[n + k] - _energy(out[c, 0], params))
+            above = _energy(out[c, 0], params) / params[_HEAT]
+            accepted = rng.random() < exp(params[_LOWEST] + shares[n + k] - above)
 
 
 class StudentMean(Target):
@@ -128,6 +132,9 @@ class StudentMean(Target):
         doc="The standard deviation of the mean before there are data, in inches.",
     )
 
+    def family_at(self, temperature: float) -> "TemperedStudentMean":
+        return TemperedStudentMean.made(self, temperature)
+
     def data(self) -> NDArray[np.int64]:
         return np.arange(len(DIFFERENCES))
 
@@ -149,8 +156,10 @@ class StudentMean(Target):
         return np.asarray(stats.t.pdf((y - theta[..., 0]) / self.scale, self.freedom) / self.scale)
 
     def _energies(self, x: Array) -> Array:
+        """U/T."""
         square = (x[..., None] - DIFFERENCES) ** 2 / (self.freedom * self.scale**2)
-        return np.asarray((self.freedom + 1) / 2 * np.log1p(square).sum(axis=-1) + x**2 / (2 * self.prior_sd**2))
+        energy = (self.freedom + 1) / 2 * np.log1p(square).sum(axis=-1) + x**2 / (2 * self.prior_sd**2)
+        return np.asarray(energy / self.temperature)
 
     @cached_property
     def mode(self) -> Array:
@@ -174,15 +183,22 @@ class StudentMean(Target):
             reach.append(centre + side * far)
         return min(reach[0], DIFFERENCES.min()), max(reach[1], DIFFERENCES.max())
 
+    @property
+    def _steepest(self) -> float:
+        """No data point of U/T pulls harder than (ν + 1)/2√ν s, over T."""
+        return len(DIFFERENCES) * (self.freedom + 1) / (2 * np.sqrt(self.freedom) * self.scale) / self.temperature
+
+    n_bins = _N_BINS
+    n_panels = _PANELS
+
     @cached_property
     def histogram(self) -> tuple[Array, Array]:
         """The share of each bin in an envelope of the density, summed up, and how far above its lowest U is there."""
         low, high = self._ends
-        width = (high - low) / _N_BINS
-        middle = np.asarray(low + (np.arange(_N_BINS) + 0.5) * width, dtype=float)
-        # No data point pulls harder than (ν + 1)/2√ν s, and the prior no harder than at the end of a bin.
-        steepest = len(DIFFERENCES) * (self.freedom + 1) / (2 * np.sqrt(self.freedom) * self.scale)
-        steepest = steepest + (np.abs(middle) + width / 2) / self.prior_sd**2
+        width = (high - low) / self.n_bins
+        middle = np.asarray(low + (np.arange(self.n_bins) + 0.5) * width, dtype=float)
+        # The prior pulls no harder than at the end of a bin.
+        steepest = self._steepest + (np.abs(middle) + width / 2) / self.prior_sd**2 / self.temperature
         floor = self._energies(middle) - float(self._energies(self.mode)[0]) - steepest * width / 2
         weights = np.exp(-floor)
         return np.cumsum(weights) / weights.sum(), floor
@@ -194,10 +210,11 @@ class StudentMean(Target):
             self.scale**2,
             self.prior_sd**-2,
             len(DIFFERENCES),
-            _N_BINS,
+            self.n_bins,
             low,
-            (high - low) / _N_BINS,
+            (high - low) / self.n_bins,
             float(self._energies(self.mode)[0]),
+            self.temperature,
         ]
         return np.concatenate([header, DIFFERENCES, shares, floor])
 
@@ -216,8 +233,8 @@ class StudentMean(Target):
 
     @cached_property
     def _mass(self) -> tuple[float, Array, Array]:
-        """log ∫ e^{−U}, and points and weights of probability."""
-        points, weights = rule(*self._ends, _PANELS)
+        """log ∫ e^{−U/T}, and points and weights of probability."""
+        points, weights = rule(*self._ends, self.n_panels)
         lowest = float(self._energies(self.mode)[0])
         heights = weights * np.exp(lowest - self._energies(points))
         return log(heights.sum()) - lowest, points, heights / heights.sum()
@@ -232,7 +249,7 @@ class StudentMean(Target):
         mean = float(weights @ points)
         variance = float(weights @ (points - mean) ** 2)
         sd = variance**0.5
-        cdf = rule_cdf(low, high, np.exp(self.log_density(rule(low, high, _PANELS)[0][:, None])))
+        cdf = rule_cdf(low, high, np.exp(self.log_density(rule(low, high, self.n_panels)[0][:, None])))
         return (Column("θ", low, high, cdf, mean, variance, shown=(mean - 4 * sd, mean + 4 * sd)),)
 
     tried_at = ({"freedom": 0.5, "scale": 0.5, "prior_sd": 3.0}, {"freedom": 50.0, "scale": 20.0, "prior_sd": 100.0})
@@ -242,7 +259,7 @@ class StudentMean(Target):
         (low, high), (shares, floor) = self._ends, self.histogram
         while True:
             k = int((rng.random() >= shares).sum())
-            x = low + (k + rng.random()) * (high - low) / _N_BINS
+            x = low + (k + rng.random()) * (high - low) / self.n_bins
             above = float(self._energies(np.array(x)) - self._energies(self.mode)[0])
             if rng.random() < exp(floor[k] - above):
                 return [x]
@@ -256,3 +273,22 @@ class StudentMean(Target):
         square = (theta[0] - DIFFERENCES[datum]) ** 2 / (self.freedom * self.scale**2)
         loss = (self.freedom + 1) / 2 * np.log1p(square)
         return float(theta[0] ** 2 / (2 * self.prior_sd**2) + len(DIFFERENCES) * loss)
+
+
+class TemperedStudentMean(Divided, StudentMean):  # type: ignore[override]
+    """e^{−U/T} of the posterior, by quadrature; its histogram is as fine as U/T is steep."""
+
+    potential, gradient, batch = divided(StudentMean)
+    n_panels = _FINE
+
+    @property
+    def mode(self) -> Array:
+        return self.base.mode
+
+    @cached_property
+    def n_bins(self) -> int:  # type: ignore[override]
+        low, high = self._ends
+        return int(np.clip(np.ceil((high - low) * self._steepest), _N_BINS, _MOST_BINS))
+
+    def packed(self) -> Array:
+        return np.append(super().packed(), self.temperature)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature
-from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Moment, Target, Tell
+from sgmcmc_lab.samplers.targets.at_temperature import Divided
+from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target, Tell
 from sgmcmc_lab.samplers.targets.boxed import FEW, Boxed
 from sgmcmc_lab.samplers.targets.long_run import LongRun, Reference
 
@@ -21,10 +21,9 @@ _AT_ONCE = 2
 def tempered(target: Target, temperature: float) -> Target:
     """The distribution e^{−U/T} of the target's energy U, T ≠ 1.
 
-    Gaussians, the gamma and the log-normal distribution, Dirichlet posteriors, typed energies, typed posteriors and
-    von Mises–Fisher distributions have closed forms or are of the same family; other targets with ``tempers``, on ℝᵈ,
-    have quadrature or a long run. Every sampler of these serves, but those with an exact transition of Gamma(a, 1) (CIR
-    and SCIR): the tempered gamma and Dirichlet distributions have no such ``process``.
+    A target with ``at_temperature`` is of the same family there, one with ``family_at`` has a class of its own; other
+    targets with ``tempers``, on ℝᵈ, have quadrature or a long run. Every sampler of these serves, but CIR on the gamma
+    distribution: θ/T has the process of another shape, in time t/T, and its kernel knows neither scale.
 
     Raises :class:`SpecError` if it has no exact answers with which to compare samplers.
     """
@@ -106,7 +105,7 @@ def declare_again(name: str) -> None:
     class_of(kind)
 
 
-class TemperedTarget(AtTemperature, Boxed):
+class TemperedTarget(Divided, Boxed):  # type: ignore[misc]
     """The distribution e^{−U/T} of another target's energy U; its class is also a subclass of that target's.
 
     Energy, gradient and the gradients of data points are the other's, divided by T, so that every sampler has this
@@ -162,30 +161,6 @@ class TemperedTarget(AtTemperature, Boxed):
         return self.base.planar
 
     @property
-    def first_steps(self) -> FirstSteps | None:  # type: ignore[override]
-        """Those of the other target, scaled: T divides the curvature, and T² the variance of a minibatch."""
-        first, heat = self.base.first_steps, self.temperature
-        if first is None:
-            return None
-        cold = min(heat, 1.0)
-        least = 1e-6
-        return FirstSteps(
-            moving=max(float(f"{first.moving * heat**0.5:.1g}"), least),
-            batch=max(float(f"{first.batch * min(heat, heat**0.5):.1g}"), least),
-            friction=min(float(f"{first.friction / cold:.1g}"), 100.0),
-            other=max(float(f"{first.other * heat:.1g}"), least),
-            heated=max(first.heated * min(heat, heat**2), least),
-        )
-
-    @property
-    def lipschitz(self) -> Array:
-        return self.base.lipschitz / self.temperature
-
-    @property
-    def lipschitz_of_each(self) -> Array:
-        return self.base.lipschitz_of_each / self.temperature
-
-    @property
     def _quadrature_fits(self) -> bool:
         return self.dim <= FEW and self.of_coordinates
 
@@ -224,14 +199,6 @@ class TemperedTarget(AtTemperature, Boxed):
         if self.grid is None:
             return super().facts()
         return {"Exact answers": f"quadrature of e^(−U/T) in {self.dim} coordinate{'s' * (self.dim > 1)}"}
-
-    def textbook_slope(self, theta: Array, datum: int) -> Array:
-        """∂(U/T)/∂θ with one data point in place of all."""
-        return np.asarray(self.base.textbook_slope(theta, datum)) / self.temperature
-
-    def textbook_energy(self, theta: Array, datum: int) -> float:
-        """U/T with one data point in place of all."""
-        return float(self.base.textbook_energy(theta, datum)) / self.temperature
 
     def log_column_density(self, values: Array) -> Array:
         return self.log_density(values)

@@ -8,17 +8,18 @@ from numpy.typing import NDArray
 from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
 from sgmcmc_lab.samplers.requirements import DATA, ENERGIES, MODE
+from sgmcmc_lab.samplers.targets.at_temperature import Divided, divided
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Moment, Target
 from sgmcmc_lab.samplers.targets.bfgs import bfgs
 from sgmcmc_lab.samplers.targets.expectations import sum_products
 from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 
-# The packed parameters: σ², 1/σ₁², 1/σ₂², the number of data points, the log of the envelope's height; of each of its
-# two halves the centre, the factor of its scale and its share; then the data.
-_VARIANCE, _RATE, _HALVES, _FIRST = 0, 1, 5, 17
-_ITEMS, _HEIGHT = 3, 4
+# The packed parameters: σ², 1/σ₁², 1/σ₂², the number of data points, the log of the envelope's height, T; of each of
+# its two halves the centre, the factor of its scale and its share; then the data.
+_VARIANCE, _RATE, _HALVES, _FIRST = 0, 1, 6, 18
+_ITEMS, _HEIGHT, _HEAT = 3, 4, 5
 _LENGTH = 6
 """Of a half: two of the centre, three of the factor, the log of its share over the factor's determinant."""
 _FREEDOM = 5.0
@@ -33,6 +34,10 @@ _LEFT_OUT = 40.0
 """The region in which U exceeds its lowest value by this much has no mass to rounding."""
 _PANELS = 14
 """Of 16 points, a side of what is needed."""
+_MOST_PANELS = 4096
+"""Of the box."""
+_CENTRE, _REACH = 0.5, 7.5
+"""Of θ₁ the middle of the box of a temperature above 1, and half a side of it over √T."""
 
 
 @jit.helper
@@ -114,7 +119,7 @@ def draw(rng, out, params):
             a, b = _log_half(x0, x1, 0, params), _log_half(x0, x1, 1, params)
             envelope = max(a, b) + log1p(exp(-abs(a - b)))
             out[c, 0], out[c, 1] = x0, x1
-            accepted = rng.random() < exp(-_energy(x0, x1, params) - envelope - params[_HEIGHT])
+            accepted = rng.random() < exp(-_energy(x0, x1, params) / params[_HEAT] - envelope - params[_HEIGHT])
 
 
 class TiedMeans(Target):
@@ -165,6 +170,16 @@ class TiedMeans(Target):
         means = np.where(rng.random(self.items) < 0.5, TRUE_MEANS[0], sum(TRUE_MEANS))
         return np.asarray(means + np.sqrt(self.variance) * rng.standard_normal(self.items))
 
+    def family_at(self, temperature: float) -> "TemperedTiedMeans":
+        found = TemperedTiedMeans.made(self, temperature)
+        if found._panels[0] * found._panels[1] > _MOST_PANELS:
+            raise SpecError(
+                "temperature",
+                temperature,
+                f"no quadrature resolves {self.title} there, so that it would have no exact answers; allowed are temperatures nearer to 1",
+            )
+        return found
+
     def data(self) -> NDArray[np.int64]:
         return np.arange(self.items)
 
@@ -183,15 +198,16 @@ class TiedMeans(Target):
         return np.asarray(both / np.sqrt(8 * np.pi * self.variance))
 
     def _header(self, height: float = 0.0) -> list[float]:
-        return [self.variance, 0.1, 1.0, self.items, height]
+        return [self.variance, 0.1, 1.0, self.items, height, self.temperature]
 
     def _energies(self, theta: Array) -> Array:
+        """U/T."""
         # The compiled potential reads nothing of the envelope, which is not known yet.
-        jit.prepare([self.potential])
+        jit.prepare([potential])
         out = np.empty(theta.size // 2)
         params = np.concatenate([self._header(), np.zeros(2 * _LENGTH), self.observations])
-        self.potential(np.ascontiguousarray(theta.reshape(-1, 2)), out, params)
-        return out.reshape(theta.shape[:-1])
+        potential(np.ascontiguousarray(theta.reshape(-1, 2)), out, params)
+        return out.reshape(theta.shape[:-1]) / self.temperature
 
     def _slope(self, theta: Array) -> Array:
         return np.mean([self.textbook_slope(theta, k) for k in range(self.items)], axis=0)
@@ -211,17 +227,21 @@ class TiedMeans(Target):
 
     def _factor(self, mode: Array) -> Array:
         """Of the scale of a Student t distribution about a mode."""
+        values, vectors = np.linalg.eigh(self._curvature(mode))
+        # Along a ridge between modes that have nearly become one there is hardly any curvature.
+        spread = vectors @ np.diag(1 / np.maximum(values, 1.0 / self.temperature)) @ vectors.T
+        return np.linalg.cholesky(1.3 * spread)
+
+    def _curvature(self, mode: Array) -> Array:
+        """U″/T by differences of the gradient, (2, 2)."""
         h = 1e-5
         rows = [(self._slope(mode + h * e) - self._slope(mode - h * e)) / (2 * h) for e in np.eye(2)]
-        values, vectors = np.linalg.eigh((np.array(rows) + np.array(rows).T) / 2)
-        # Along a ridge between modes that have nearly become one there is hardly any curvature.
-        spread = vectors @ np.diag(1 / np.maximum(values, 1.0)) @ vectors.T
-        return np.linalg.cholesky(1.3 * spread)
+        return (np.array(rows) + np.array(rows).T) / 2
 
     @cached_property
     def envelope(self) -> tuple[Array, float]:
         """Of each half the centre, the factor and the log of its share over the factor's determinant, (2, 6), and the
-        log of the largest ratio of e^{−U} to their sum.
+        log of the largest ratio of e^{−U/T} to their sum.
         """
         halves = []
         for mode in self.modes:
@@ -236,9 +256,15 @@ class TiedMeans(Target):
         points, energies = self._grid
         grid = points.reshape(-1, 2)
         values = energies.ravel() + self._log_envelope(made, grid)
-        found = [bfgs(below, grid[i], gtol=1e-9).fun for i in np.argsort(values)[:8]]
+        starts = [*grid[np.argsort(values)[:8]], *self._more_starts]
+        found = [bfgs(below, start, gtol=1e-9).fun for start in starts]
         # The mass that the search has not reached is far less than this.
         return made, 1e-6 - min(*found, float(values.min()))
+
+    @property
+    def _more_starts(self) -> tuple[Array, ...]:
+        """Where the search for the envelope's height begins, too."""
+        return ()
 
     @staticmethod
     def _log_envelope(halves: Array, theta: Array) -> Array:
@@ -259,18 +285,32 @@ class TiedMeans(Target):
     def log_density(self, theta: Array) -> Array:
         return -self._energies(theta) - self._answers[2]
 
+    @property
+    def _box(self) -> tuple[tuple[float, float], ...]:
+        """The region of the distribution."""
+        return _BOX
+
+    @property
+    def _panels(self) -> list[int]:
+        """Of the quadrature, along each side."""
+        return [_PANELS, _PANELS]
+
     @cached_property
     def _grid(self) -> tuple[Array, Array]:
-        """Points all over the box, and U there."""
-        points = np.stack(np.meshgrid(*(np.linspace(*side, _CELLS) for side in _BOX), indexing="ij"), axis=-1)
+        """Points all over the box, and U/T there."""
+        points = np.stack(np.meshgrid(*(np.linspace(*side, _CELLS) for side in self._box), indexing="ij"), axis=-1)
         return points, self._energies(points)
 
     @cached_property
     def _sides(self) -> list[tuple[float, float]]:
         """The required extent of the box, (low, high) of either coordinate."""
+        return self._needed()
+
+    def _needed(self) -> list[tuple[float, float]]:
+        """The cells of the grid that have mass, with one more on each side."""
         inside = self._grid[1] < float(self._energies(self.mode)) + _LEFT_OUT
         sides = []
-        for k, (low, high) in enumerate(_BOX):
+        for k, (low, high) in enumerate(self._box):
             needed = np.flatnonzero(inside.any(axis=1 - k))
             cell = (high - low) / (_CELLS - 1)
             sides.append((max(low, low + (needed[0] - 1) * cell), min(high, low + (needed[-1] + 1) * cell)))
@@ -278,8 +318,8 @@ class TiedMeans(Target):
 
     @cached_property
     def _answers(self) -> tuple[tuple[Column, ...], float, float, float]:
-        """The columns, the covariance, log ∫ e^{−U}, and the mass where θ₂ > 0."""
-        sides = [rule(*side, _PANELS) for side in self._sides]
+        """The columns, the covariance, log ∫ e^{−U/T}, and the mass where θ₂ > 0."""
+        sides = [rule(*side, panels) for side, panels in zip(self._sides, self._panels, strict=True)]
         (x, weights), (y, widths) = sides
         lowest = float(self._energies(self.mode))
         density = np.exp(lowest - self._energies(np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1)))
@@ -339,3 +379,46 @@ class TiedMeans(Target):
         y, (one, two) = self.observations[datum], theta
         loss = -np.logaddexp(-((y - one) ** 2) / (2 * self.variance), -((y - one - two) ** 2) / (2 * self.variance))
         return float(one**2 / 20 + two**2 / 2 + self.items * loss)
+
+
+class TemperedTiedMeans(Divided, TiedMeans):  # type: ignore[misc, override]
+    """e^{−U/T} of the posterior, by quadrature; no panel is wider than four standard deviations of a mode."""
+
+    potential, gradient, batch = divided(TiedMeans)
+
+    @property
+    def modes(self) -> tuple[Array, Array]:
+        return self.base.modes
+
+    @property
+    def _more_starts(self) -> tuple[Array, ...]:
+        return self.modes
+
+    @property
+    def _box(self) -> tuple[tuple[float, float], ...]:
+        if self.temperature < 1:
+            return tuple(self.base._sides)
+        reach = _REACH * self.temperature**0.5
+        return (_CENTRE - reach, _CENTRE + reach), (-reach, reach)
+
+    @cached_property
+    def _sides(self) -> list[tuple[float, float]]:
+        # Of modes that are narrower than a cell of the grid no point of it may be inside.
+        lowest = float(self._energies(self.mode))
+        seen = bool((self._grid[1] < lowest + _LEFT_OUT).any())
+        sides = self._needed() if seen else [(m, m) for m in self.mode]
+        for mode in self.modes:
+            if float(self._energies(mode)) < lowest + _LEFT_OUT:
+                reach = 10 * np.sqrt(np.diag(np.linalg.inv(self._curvature(mode))))
+                sides = [
+                    (min(low, m - r), max(high, m + r)) for (low, high), m, r in zip(sides, mode, reach, strict=True)
+                ]
+        return [(float(low), float(high)) for low, high in sides]
+
+    @cached_property
+    def _panels(self) -> list[int]:
+        narrowest = max(float(np.linalg.eigvalsh(self._curvature(mode))[-1]) for mode in self.modes) ** -0.5
+        return [max(_PANELS, int(np.ceil((high - low) / (4 * narrowest)))) for low, high in self._sides]
+
+    def packed(self) -> Array:
+        return np.append(super().packed(), self.temperature)

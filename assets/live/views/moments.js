@@ -60,10 +60,10 @@ class MomentsEnsemble extends Ensemble {
   }
 }
 
-/** Var â_j of a minibatch. @param {{count: number, total: number, batch_size: number, replacement: number}} law */
-const varianceOfShape = ({ count, total, batch_size: n, replacement }) => {
+/** Var â_j of a minibatch. @param {{count: number, total: number, heat: number, batch_size: number, replacement: number}} law */
+const varianceOfShape = ({ count, total, heat, batch_size: n, replacement }) => {
   const p = count / total
-  const variance = (total ** 2 * p * (1 - p)) / n
+  const variance = ((total / heat) ** 2 * p * (1 - p)) / n
   return replacement ? variance : (variance * (total - n)) / Math.max(total - 1, 1)
 }
 

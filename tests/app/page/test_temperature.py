@@ -23,7 +23,8 @@ def has_slider(state):
 
 def test_the_slider_is_there_where_the_target_has_answers_at_other_temperatures():
     assert has_slider(page("quartic")) and has_slider(page("typed"))
-    assert has_slider(page("posterior")) and not has_slider(page("student_mean"))
+    assert has_slider(page("posterior")) and has_slider(page("student_mean"))
+    assert not has_slider(page("mises_posterior", lanes=[{"sampler": "exact"}]))
 
 
 def test_another_temperature_is_in_the_link_starts_again_and_fits_the_first_step():
