@@ -379,8 +379,8 @@ def variance(powers, scales, total, k):
 
 @jit.reading(jit.int64(jit.cube, jit.int64, jit.int64, jit.int64, jit.integer_matrix))
 def pick(tail, written, seen, most, out):
-    """Of the draws that were written to the ring ``tail`` since ``seen`` of them had been, the newest and others evenly
-    spaced before it, oldest first; at most ``most``. Returns how many.
+    """Pick the newest draw and others evenly spaced before it, at most ``most``, oldest first, from those that were
+    written to the ring ``tail`` after the first ``seen``. Returns their number.
 
     out (2, ≥ most): their rows in the ring, and how many steps before the newest they are.
     """
@@ -579,7 +579,7 @@ class Statistics:
         return int(self.sums.clock[STRIDE])
 
     def fresh(self, unseen: int, most: int) -> tuple[Array, NDArray[np.int64]]:
-        """Of the last ``unseen`` draws of θ the newest and others evenly spaced before it, oldest first, at most
+        """The newest of the last ``unseen`` draws of θ and others evenly spaced before it, oldest first, at most
         ``most``, (m, watched, dim); and how many steps before the newest they are, (m,).
         """
         jit.prepare([pick])

@@ -85,6 +85,9 @@ SENTENCES = {
 }
 """Kinds of sentences that a reader of the field stops at. The subject is a noun, and the verb says what it does."""
 
+FRAGMENT = re.compile(r"^Of\b(?! course\b)(?!$| the$)")
+"""The beginning of a docstring that leaves out its noun: the name above it is not a part of its sentence."""
+
 
 def prose(path):
     """The comments, docstrings and messages of a program, each with its line. Lines of one comment are one text."""
@@ -124,6 +127,25 @@ def stumbles(paths):
 def test_sentences_have_a_subject_that_acts(package):
     found = stumbles(path for path in (ROOT / package).rglob("*.py") if path != Path(__file__).resolve())
     assert not found, "\n".join(found)
+
+
+def without_noun(paths):
+    """The docstrings that begin with *Of*, each with its file."""
+    return [
+        f"{path.name}: {text[:60]}"
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(text := node.value.value, str) and FRAGMENT.match(text)
+    ]
+
+
+def test_docstrings_begin_with_their_noun(tmp_path):
+    packages = ("app", "lessons", "samplers")
+    assert without_noun(path for package in packages for path in (ROOT / package).rglob("*.py")) == []
+    file = tmp_path / "planted.py"
+    file.write_text('MOST = 5\n"""Of the lanes."""\nFEWEST = 1\n"""Of course."""\n', encoding="utf-8")
+    assert without_noun([file]) == ["planted.py: Of the lanes."]
 
 
 @pytest.mark.parametrize(

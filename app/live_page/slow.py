@@ -14,13 +14,13 @@ from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.step_terms import ChainStep, Part, Play, TooLongError
 
 STEPS = 12
-"""Of the first chain, from the experiment's start, if they fit."""
+"""Recorded steps of the first chain, from the experiment's start, if they fit."""
 MOST_BYTES = 20_000
-"""Of the steps of a kind of lane, as JSON."""
+"""The most bytes of the steps of a kind of lane, as JSON."""
 POINTS = 17
-"""Of the path of a part, at most, with both of its ends."""
+"""The most points of the path of a part, with both of its ends."""
 DIGITS = 4
-"""Of a number in a picture."""
+"""Significant digits of a number in a picture."""
 RECORDED = ("parts", "here", "heads 0", "heads 0 0", "heads 1 0", "frames 0", "velocity 0")
 """The feeds that show a step and the chains before it."""
 

@@ -56,7 +56,7 @@ class Normals(NamedTuple):
     """Packed parameters that are standard normal random numbers of a seed, up to their signs."""
 
     seed: int
-    """Of NumPy's generator SFC64."""
+    """The seed of NumPy's generator SFC64."""
     skipped: int
     """Random numbers of the seed before the first of these."""
     first: int
@@ -89,7 +89,7 @@ class Column:
 
     @classmethod
     def gaussian(cls, name: str, mean: float, variance: float) -> "Column":
-        """Of the distribution N(mean, variance)."""
+        """The column of the distribution N(mean, variance)."""
         sd = float(np.sqrt(variance))
         return cls(
             name,
@@ -250,7 +250,7 @@ def observe_coordinates(draws, n, out):
 
 @jit.batch
 def no_data(theta, data, each, params):
-    """Of a target without data there is no minibatch, and none is asked for."""
+    """No gradients of data points: a target without data has no minibatch, and none is asked for."""
 
 
 class Target(param.ParameterizedABC):
@@ -441,7 +441,7 @@ class Target(param.ParameterizedABC):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """Of the columns that a person looks at; known before the exact answers are."""
+        """The names of the columns that a person looks at; known before the exact answers are."""
         return tuple(column.name for column in self.columns[: self.n_values])
 
     @property
@@ -486,7 +486,7 @@ class Target(param.ParameterizedABC):
         raise SpecError("handle", number, f"{self.title} has none")
 
     def log_vector_density(self, points: Array) -> Array | None:
-        """Of frames: the log density of their first vector at points (..., n) of its sphere, where it is known."""
+        """The log density of the first vector of frames at points (..., n) of its sphere, where it is known."""
         return None
 
     def formula(self) -> str:
@@ -538,8 +538,8 @@ class Target(param.ParameterizedABC):
         return tuple(entries)
 
     native: ClassVar[Callable[[Any], dict[int, Loop]] | None] = None
-    """Of targets whose functions run formulas: native code for them, by the index of the packed parameters that takes
-    its address."""
+    """Native code of targets whose functions run formulas, by the index of the packed parameters that takes its
+    address."""
 
     def functions(self) -> tuple[Any, ...]:
         """The compiled functions that a run on this target needs."""

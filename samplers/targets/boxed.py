@@ -38,7 +38,7 @@ class Basis(NamedTuple):
     axes: Mapping[int, int]
     """The u that is θ_i itself, up to its unit, by i."""
     panels: int
-    """Of the finer rule along each u."""
+    """Panels of the finer rule along each u."""
 
     def theta(self, u: Array) -> Array:
         """θ at u (n, dim)."""
@@ -70,11 +70,11 @@ class Grid(NamedTuple):
     highs: Array
     marginals: Mapping[int, Marginal]
     log_normaliser: float
-    """Of e^{−U}, over θ."""
+    """log ∫e^{−U} over θ."""
 
 
 _PANELS = {1: 64, 2: 16, 3: 5}
-"""Of the rule along each coordinate, 16 points in each."""
+"""Panels of the rule along each coordinate, by dimension; 16 points in each."""
 WHITENED_PANELS = {1: 64, 2: 8, 3: 3}
 """The same in coordinates in which the distribution is like N(0, I): no direction is narrower than an axis."""
 FEW = max(_PANELS)
@@ -217,7 +217,7 @@ class Boxed(Climbed):
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:
-        """Of the coordinates, in sentences."""
+        """The names of the coordinates in sentences."""
         return self.column_names
 
     def _found(self, tell: Tell, rough: bool = False) -> Reference:

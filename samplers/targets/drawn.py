@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers.parameters import MAX_FORMULA, SpecError
 from sgmcmc_lab.samplers.targets.base import Array
 
 MOST_POINTS = 1000
-"""Of a curve that is read."""
+"""The most points of a curve that is read."""
 FEWEST = 5
 """Points apart from each other, of which a spline can be made."""
 _CELLS = 100

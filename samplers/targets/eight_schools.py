@@ -14,23 +14,23 @@ from sgmcmc_lab.samplers.targets.base import Array, Column, Target, subscript
 from sgmcmc_lab.samplers.targets.quadrature import in_blocks, rule, rule_cdf
 
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
-"""Of coaching in schools A to H, in points of the SAT."""
+"""The effects of coaching in schools A to H, in points of the SAT."""
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
 """Their standard errors."""
 N = len(EFFECTS)
 PRIOR_VARIANCE = 25.0
-"""Of the mean effect μ: its prior is N(0, 5²)."""
+"""The prior variance of the mean effect μ: its prior is N(0, 5²)."""
 
 # The packed parameters: the centring, the scale of τ's prior, the log of the bound of the integrated likelihood; then
 # the effects and their variances.
 _CENTRING, _SCALE, _BOUND, _FIRST = 0, 1, 2, 3
 _LOWEST, _HIGHEST = -32.0, 9.0
-"""Of log τ: its density falls as τ to the left, and at least as fast as τ⁻⁹ far to the right."""
+"""The range of log τ: its density falls as τ to the left, and at least as fast as τ⁻⁹ far to the right."""
 _PANELS = 40
 _LEAST_POWER = 0.1
-"""Of τ, with which the density of log τ may fall where τ → 0."""
+"""The smallest power of τ with which the density of log τ may fall where τ → 0."""
 _FEWEST_BINS, _MOST_BINS, _LEFT_OUT = 400, 2**15, 40.0
-"""Of the histogram at another temperature, which leaves out what has a log density so far below the largest."""
+"""Bins of the histogram at another temperature, which leaves out log densities so far below the largest."""
 _SLACK = 1e-3
 """The highest value of a log likelihood on a grid of 640 points is nearer than this to its maximum."""
 
@@ -151,11 +151,11 @@ class _GivenTau(NamedTuple):
     log_tau: Array
     weights: Array
     density: Array
-    """Of log τ."""
+    """The density of log τ."""
     mean: Array
-    """Of μ."""
+    """The mean of μ."""
     variance: Array
-    """Of μ."""
+    """The variance of μ."""
     log_evidence: float
     """log ∫e^{−U/T}."""
 

@@ -28,7 +28,7 @@ _FLAT = Law(
         lambda p, low, high: high - (high - low) * p,
     ),
 )
-"""Of a parameter between two bounds that the prior says nothing of."""
+"""The distribution of a parameter between two bounds without a prior of its own."""
 
 
 class Density(NamedTuple):
@@ -38,7 +38,7 @@ class Density(NamedTuple):
     law: Law
     arguments: tuple[Expression, ...]
     log_density: Expression
-    """Of the variable and of what the arguments have in them."""
+    """The log density, of the variable and of the variables in the arguments."""
 
     @property
     def parents(self) -> frozenset[str]:

@@ -291,7 +291,7 @@ def diabetes() -> Array:
 
 _PILOT, _DRAWS = 2**15, 2**18
 _LEAST_ACCEPTED = 0.003
-"""Of the proposals of exact draws, at another temperature."""
+"""The smallest share of accepted proposals of exact draws at another temperature."""
 _CELLS = 512
 """Cells of the histogram of a conditional mean."""
 _REACH = 8.0

@@ -19,7 +19,7 @@ _NOISE, _PRIOR, _MEAN, _FACTOR, _ITEMS, _FIRST = 0, 1, 2, 4, 7, 8
 TRUE_COEFFICIENTS = (1.0, -0.5)
 """The parameters that generated the data."""
 CORRELATION = 0.5
-"""Of the two covariates, so that the posterior's coordinates are correlated, too."""
+"""The correlation of the two covariates, so that the posterior's coordinates are correlated, too."""
 _HELD_OUT, _HELD_OUT_SEED = 2000, 100_000
 """The number of held-out data points, and the distance of their seed from that of the others."""
 
@@ -126,7 +126,7 @@ class LinearRegression(Target):
         return np.column_stack([x, y])
 
     def held_out(self, theta: Array) -> Array:
-        """Of 2,000 further data points from the same distribution."""
+        """The log density of 2,000 further data points from the same distribution."""
         x, y = np.split(self._made(_HELD_OUT_SEED + self.data_seed, _HELD_OUT), [2], axis=1)
         residual = (y[:, 0] - theta @ x.T) / self.noise_sd
         return np.asarray(-(residual**2) / 2 - np.log(2 * np.pi * self.noise_sd**2) / 2)
@@ -152,12 +152,12 @@ class LinearRegression(Target):
 
     @cached_property
     def covariance(self) -> Array:
-        """Of the posterior, (2, 2)."""
+        """The covariance of the posterior, (2, 2)."""
         return np.asarray(np.linalg.inv(self.precision), dtype=float)
 
     @cached_property
     def mean(self) -> Array:
-        """Of the posterior, (2,)."""
+        """The mean of the posterior, (2,)."""
         x, y = self.observations[:, :2], self.observations[:, 2]
         return np.asarray(self.covariance @ (x.T @ y) / self.noise_sd**2)
 

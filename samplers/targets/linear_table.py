@@ -16,9 +16,11 @@ from sgmcmc_lab.samplers.targets.own import OfTable, Table
 from sgmcmc_lab.samplers.targets.tables import table
 
 SHAPE, RATE = 1.0, 0.5
-"""Of the prior of 1/σ²: with y of variance 1 it says that σ² is about 1/2, and as little as two data would."""
+"""Shape and rate of the prior of 1/σ²: with y of variance 1 it says that σ² is about 1/2, and as little as two data
+would."""
 LEAST_FREEDOM = 12.0
-"""Of the Student t distributions at any temperature: at T = 1 the smallest table, of ten rows, gives as many."""
+"""The fewest degrees of freedom of the Student t distributions at any temperature: at T = 1 the smallest table, of ten
+rows, gives as many."""
 
 # The packed parameters: 1/τ², the numbers of data points and coefficients, the shape and the rate of the distribution
 # of 1/σ², of each data point x and y, the mean of the coefficients, and the Cholesky factor of their covariance over
@@ -277,7 +279,7 @@ class TemperedTableLinear(Divided, TableLinear):  # type: ignore[misc, override]
 
 
 def _student(name: str, mean: float, scale: float, freedom: float) -> Column:
-    """Of the distribution of mean + scale·t with so many degrees of freedom."""
+    """The column of mean + scale·t, t with ``freedom`` degrees of freedom."""
     sd = scale * np.sqrt(freedom / (freedom - 2))
     # There are 12 degrees of freedom or more: one in 10⁵ of them is further away than this.
     reach = max(7.5 * sd, float(scale * special.stdtrit(freedom, 1 - 5e-9)))

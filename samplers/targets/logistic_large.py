@@ -57,7 +57,7 @@ class _Answers(NamedTuple):
     mean: Array
     covariance: Array
     skewness: Array
-    """Of each coordinate, to the order that is known."""
+    """The skewness of each coordinate, to the order that is known."""
 
 
 class LargeLogistic(Logistic):

@@ -87,7 +87,7 @@ class LogisticRegression(GeneralisedLinear):
         return self._all_rows[: self.items]
 
     def held_out(self, theta: Array) -> Array | None:
-        """Of the tumours after the first N; None if there are no others."""
+        """The log density of the tumours after the first N; None if there are no others."""
         rest = self._all_rows[self.items :]
         return -np.logaddexp(0, -theta @ rest.T) if len(rest) else None
 
@@ -148,7 +148,7 @@ def _boundary(theta: Array, x: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def tumours() -> tuple[Array, Array]:
-    """Of each tumour the means, standard errors and worst values of the ten measurements, standardised, (569, 30), and
+    """The means, standard errors and worst values of the ten measurements of each tumour, standardised, (569, 30), and
     whether it is malignant (1) or benign (−1).
     """
     read = table("logistic_regression", "breast_cancer.csv", ",")

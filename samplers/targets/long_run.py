@@ -28,8 +28,8 @@ ESS, RHAT = 10_000, 1.005
 """The accuracy for which the run continues: effective draws of centre and tails of every column, and the largest
 R-hat."""
 MAX_DRAWS, MAX_NUMBERS = 80_000, 6 * 10**9
-"""Of all chains; and how many numbers of data their gradients look at, some 10 to 30 seconds. A run that is not done by
-then gives the answers that it has, and :attr:`uncertainty` says how good they are."""
+"""The most draws of all chains, and the most numbers of data that their gradients look at, some 10 to 30 seconds. A run
+that is not done by then gives the answers that it has, and :attr:`uncertainty` says how good they are."""
 _FIRST_DRAWS = 1000
 """A chain; twice as many each time that the run is not long enough yet."""
 MAX_WARM_UP = 5 * 10**10
@@ -148,7 +148,7 @@ class Reference(NamedTuple):
 
     @classmethod
     def of(cls, draws: Array, values: Array) -> "Reference":
-        """Of θ (chains, draws, dim), and the columns there (chains, draws, columns)."""
+        """The reference of θ (chains, draws, dim) and the columns there (chains, draws, columns)."""
         found = [summary(values, k) for k in range(values.shape[2])]
         return cls(draws, max(c.rhat for c in found), min(min(c.ess_bulk, c.ess_tail) for c in found))
 
@@ -164,7 +164,7 @@ class LongRun(Target):
 
     exact_law = False
     _making = threading.Lock()
-    """Of two pages that ask for the same answers at once the second one waits for the first one's."""
+    """Held while answers are computed: a second page that asks for them waits for the first one's."""
     _early: "Self | None" = None
 
     @cached_property
@@ -184,7 +184,7 @@ class LongRun(Target):
     @property
     @abstractmethod
     def column_names(self) -> tuple[str, ...]:
-        """Of the columns."""
+        """The names of the columns."""
 
     @abstractmethod
     def without_draws(self) -> Array:

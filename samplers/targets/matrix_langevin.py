@@ -139,7 +139,7 @@ class MatrixLangevin(Target):
 
     @property
     def _log_mean(self) -> float:
-        """Of e^{κx₁} over the sphere: ₀F₁(n/2; κ²/4), which is a Bessel function."""
+        """The log of the mean of e^{κx₁} over the sphere, ₀F₁(n/2; κ²/4), which is a Bessel function."""
         n, kappa = self.rows, self.concentration
         scaled = np.log(special.ive(n / 2 - 1, kappa))
         return float(special.gammaln(n / 2) + (1 - n / 2) * np.log(kappa / 2) + scaled + kappa)
@@ -230,7 +230,7 @@ class MatrixLangevin(Target):
 
 
 def _log_area(n: int) -> float:
-    """Of the unit sphere in ℝⁿ."""
+    """The log of the area of the unit sphere in ℝⁿ."""
     return float(np.log(2) + n / 2 * np.log(np.pi) - special.gammaln(n / 2))
 
 

@@ -20,7 +20,7 @@ _STEP = 1e-3
 ARRIVED, _ROUNDING = 1e-8, 1e-4
 """U may be so far above its minimum, by its gradient and curvature; where its rounding hides what is lower, so far."""
 _STEPS, _HALVINGS, _ROUNDS = 120, 40, 8
-"""Of a climb, of a step, and of the size of a coordinate or the curvature at one place."""
+"""Steps of a climb, halvings of a step, and rounds for the size of a coordinate or the curvature at one place."""
 _LEAST, _LONGEST = 1e-14, 1e7
 """The smallest curvature, in units of the largest one, that is told from 0; and its root's inverse."""
 _NEAR_ONE = 0.5, 2.0

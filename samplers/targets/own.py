@@ -30,11 +30,12 @@ MAX_COLUMNS = 98
 MAX_NAME = 30
 """Characters of a column's name."""
 MAX_SIZE = 1e6
-"""Of a number. Squares of it, summed over all rows, are still told from each other."""
+"""The largest number. Squares of it, summed over all rows, are still told from each other."""
 MAX_RATIO = 1e5
-"""Between the longest and the shortest direction of the covariates: its square is the condition of the curvature."""
+"""The largest ratio of the longest to the shortest direction of the covariates: its square is the condition of the
+curvature."""
 MAX_TARGETS = 8
-"""Of one table, with other settings: what a target has found of its distribution is kept for who comes back to it."""
+"""Targets of one table with other settings whose answers are kept for the next visit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Table:
     """Rows of numbers, and the answer that belongs to each."""
 
     names: tuple[str, ...]
-    """Of the columns."""
+    """The names of the columns."""
     x: Array
     """(N, columns)."""
     answer: str
@@ -236,6 +237,6 @@ class OfTable(Target):
 
     @property
     def names(self) -> list[str]:
-        """Of the coefficients."""
+        """The names of the coefficients."""
         words = ["intercept", *self.contents.names]
         return [f"θ{subscript(k + 1)} {word}" for k, word in enumerate(words)]

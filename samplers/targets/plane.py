@@ -17,7 +17,8 @@ _HEIGHT, _MODE, _FACTOR = 0, 1, 3
 PROPOSAL = 6
 """How many of the packed parameters :func:`propose` reads."""
 _FREEDOM = 5.0
-"""Of the Student t distribution that bounds the density: its tails are heavier than those of a Gaussian prior."""
+"""The degrees of freedom of the Student t distribution that bounds the density: its tails are heavier than those of a
+Gaussian prior."""
 _REACH, _FARTHEST = 9.0, 72.0
 """How far the quadrature reaches, in standard deviations of the Gaussian that is alike at the mode; it goes farther,
 up to the second number, where that leaves out more of the distribution than :data:`_LEFT_OUT`."""
@@ -65,7 +66,7 @@ class LogConcave(Target):
     @property
     @abstractmethod
     def names(self) -> tuple[str, str]:
-        """Of the two columns."""
+        """The names of the two columns."""
 
     @cached_property
     def mode(self) -> Array:

@@ -57,7 +57,7 @@ MAX_TRIES_WORK = 25 * 10**7
 """Instructions of all step sizes that a short run tries: some .3 seconds, for which a page waits."""
 _LEAPS = 8
 _WINDOWS, _WINDOW = 3, 100
-"""Of a short run, each with the covariance of the one before; and draws of a chain in each."""
+"""Windows of a short run, each with the covariance of the one before; and draws of a chain in each."""
 STANDARDISED, TYPED = "standardised", "typed"
 MAX_SPREAD = 1e3
 """The largest standard deviation of a coordinate that a short run may find."""

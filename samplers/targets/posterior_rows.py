@@ -32,9 +32,9 @@ class Programs(NamedTuple):
     """Minus the log densities of a model, and their slopes, as programs of the stack machine."""
 
     prior: Array
-    """Of the coordinates."""
+    """The prior, of the coordinates."""
     row: Array
-    """Of the coordinates and the columns that are used."""
+    """A row's term, of the coordinates and the columns that are used."""
     prior_slopes: Array
     row_slopes: Array
 

@@ -21,9 +21,9 @@ from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
 _VARIANCE, _RATE, _HALVES, _FIRST = 0, 1, 6, 18
 _ITEMS, _HEIGHT, _HEAT = 3, 4, 5
 _LENGTH = 6
-"""Of a half: two of the centre, three of the factor, the log of its share over the factor's determinant."""
+"""The numbers of a half: two of the centre, three of the factor, the log of its share over the factor's determinant."""
 _FREEDOM = 5.0
-"""Of the Student t distributions that the envelope is made of."""
+"""The degrees of freedom of the envelope's Student t distributions."""
 TRUE_MEANS = (0.0, 1.0)
 """θ₁ and θ₂ that the data are made with."""
 _BOX = (-4.5, 5.5), (-6.5, 6.5)
@@ -33,11 +33,11 @@ _CELLS = 121
 _LEFT_OUT = 40.0
 """The region in which U exceeds its lowest value by this much has no mass to rounding."""
 _PANELS = 14
-"""Of 16 points, a side of what is needed."""
+"""Panels of 16 points, along each side of the box."""
 _MOST_PANELS = 4096
-"""Of the box."""
+"""The most panels along a side of the box."""
 _CENTRE, _REACH = 0.5, 7.5
-"""Of θ₁ the middle of the box of a temperature above 1, and half a side of it over √T."""
+"""The middle of θ₁ in the box of a temperature above 1, and half a side of it over √T."""
 
 
 @jit.helper
@@ -226,7 +226,7 @@ class TiedMeans(Target):
         return self.modes[0]
 
     def _factor(self, mode: Array) -> Array:
-        """Of the scale of a Student t distribution about a mode."""
+        """The factor of the scale of a Student t distribution about a mode."""
         values, vectors = np.linalg.eigh(self._curvature(mode))
         # Along a ridge between modes that have nearly become one there is hardly any curvature.
         spread = vectors @ np.diag(1 / np.maximum(values, 1.0 / self.temperature)) @ vectors.T
@@ -240,7 +240,7 @@ class TiedMeans(Target):
 
     @cached_property
     def envelope(self) -> tuple[Array, float]:
-        """Of each half the centre, the factor and the log of its share over the factor's determinant, (2, 6), and the
+        """The centre, the factor and the log of its share over the factor's determinant of each half, (2, 6), and the
         log of the largest ratio of e^{−U/T} to their sum.
         """
         halves = []
@@ -292,7 +292,7 @@ class TiedMeans(Target):
 
     @property
     def _panels(self) -> list[int]:
-        """Of the quadrature, along each side."""
+        """The panels of the quadrature along each side."""
         return [_PANELS, _PANELS]
 
     @cached_property

@@ -19,7 +19,7 @@ _MOST = 100.0
 _CIRCLE, _SPHERE = (1, 4096), (128, 256)
 """Rows and columns of the cells, equal in angle, from which draws at a temperature come."""
 _PANELS, _AROUND = 32, 192
-"""Of 16 points along an axis of the sphere, and points around it, and twelve more for each unit of κ: where two
+"""Panels of 16 points along an axis of the sphere; points around it, and twelve more for each unit of κ: where two
 components are equal, the logarithm of their sum has a singularity at an angle of about π/2κ beside the real ones."""
 
 
