@@ -721,7 +721,7 @@ def test_the_script_of_ones_own_table_takes_the_table(tmp_path):
     assert "20 draws of 4 chains" in run_script(export.script(experiment), tmp_path, "trial.csv")
     with xr.open_datatree(tmp_path / "lane-1-sgld.nc") as tree:
         np.testing.assert_array_equal(tree["posterior"]["theta"], run(experiment.runs()[0]).draws)
-    with pytest.raises(AssertionError, match="somebody's own"):
+    with pytest.raises(AssertionError, match="the program does not contain it"):
         run_script(export.script(experiment), tmp_path)
     # Planted fault: the format is guessed again, and the digest is another table's.
     guessed = re.sub(r"form = .*", "form = Format()", export.script(experiment))
