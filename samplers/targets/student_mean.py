@@ -259,7 +259,7 @@ class StudentMean(Target):
         (low, high), (shares, floor) = self._ends, self.histogram
         while True:
             k = int((rng.random() >= shares).sum())
-            x = low + (k + rng.random()) * (high - low) / self.n_bins
+            x = low + (k + rng.random()) * (high - low) / len(shares)
             above = float(self._energies(np.array(x)) - self._energies(self.mode)[0])
             if rng.random() < exp(floor[k] - above):
                 return [x]

@@ -64,6 +64,7 @@ ALLOWED = {
     "self.labels": "the names of the coordinates",
     "self.log_prior": "what was typed, as a formula",
     "self.log_row": "what was typed, as a formula",
+    "self.temperature": "the T of e^{−U/T}, a setting of the run as parameters are",
     "self.mode": LAW,
     "self.energies": LAW,
     "self._energies": LAW,
