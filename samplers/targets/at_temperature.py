@@ -69,34 +69,47 @@ class Divided(AtTemperature):
         return float(self.base.textbook_energy(theta, datum)) / self.temperature
 
 
-def divided(kind: type[Target]) -> tuple[Any, Any, Any]:
+@jit.helper
+def _all(params):
+    return params
+
+
+def divided(kind: type[Target], own: Any = _all, module: str = "", name: str = "") -> tuple[Any, Any, Any]:
     """Energy, gradient and the gradients of data points of this kind of target, divided by T.
 
-    T is the last of the packed parameters; the others are those of T = 1, which the functions read from the front.
+    Of the packed parameters ``own`` takes those that end with T; the others before it are read from the front. The
+    functions belong to this ``module`` and ``name``, or to the tempered class beside the kind's.
     """
     energy, slopes, of_data = kind.potential, kind.gradient, kind.batch
 
     def potential(theta, out, params):
-        energy(theta, out, params)
+        found = own(params)
+        last = found.size - 1
+        energy(theta, out, found[:last])
         for c in range(theta.shape[0]):
-            out[c] /= params[params.size - 1]
+            out[c] /= found[last]
 
     def gradient(theta, out, params):
-        slopes(theta, out, params)
+        found = own(params)
+        last = found.size - 1
+        slopes(theta, out, found[:last])
         for c in range(theta.shape[0]):
             for i in range(theta.shape[1]):
-                out[c, i] /= params[params.size - 1]
+                out[c, i] /= found[last]
 
     def batch(theta, data, each, params):
-        of_data(theta, data, each, params)
+        found = own(params)
+        last = found.size - 1
+        of_data(theta, data, each, found[:last])
         for k in range(data.size):
             # An energy behind the gradient, too.
             for i in range(each.shape[1]):
-                each[k, i] /= params[params.size - 1]
+                each[k, i] /= found[last]
 
     for function in (potential, gradient, batch):
-        # Another process declares them where it imports the target's module.
-        function.__module__, function.__qualname__ = kind.__module__, f"Tempered{kind.__name__}.{function.__name__}"
+        # Another process declares them where it imports the module.
+        function.__module__ = module or kind.__module__
+        function.__qualname__ = f"{name or f'Tempered{kind.__name__}'}.{function.__name__}"
     return jit.potential(potential, kept=False), jit.gradient(gradient, kept=False), jit.batch(batch, kept=False)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.targets.at_temperature import Divided
+from sgmcmc_lab.samplers.targets.at_temperature import Divided, divided
 from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target, Tell
 from sgmcmc_lab.samplers.targets.boxed import FEW, Boxed
 from sgmcmc_lab.samplers.targets.long_run import LongRun, Reference
@@ -55,46 +55,16 @@ def tempered(target: Target, temperature: float) -> Target:
 @cache
 def class_of(kind: Any) -> Any:
     """The class of such a target at any temperature other than 1."""
-    members = {"__doc__": kind.__doc__, "__module__": __name__, **_compiled(kind)}
+    # The file of a live page has functions by their names, which differ from target to target.
+    functions = dict(zip(("potential", "gradient", "batch"), divided(kind, _own, __name__, kind.key), strict=True))
+    members = {"__doc__": kind.__doc__, "__module__": __name__, **functions}
     return type(f"Tempered{kind.__name__}", (TemperedTarget, kind), members)
 
 
-def _compiled(kind: type[Target]) -> dict[str, Any]:
-    """The functions of the target, divided by the temperature, which is the last of its numbers."""
-    energy, slopes, of_data = kind.potential, kind.gradient, kind.batch
-
-    def potential(theta, out, params):
-        own = params[: int(params[params.size - 1])]
-        last = own.size - 1
-        energy(theta, out, own[:last])
-        for c in range(theta.shape[0]):
-            out[c] /= own[last]
-
-    def gradient(theta, out, params):
-        own = params[: int(params[params.size - 1])]
-        last = own.size - 1
-        slopes(theta, out, own[:last])
-        for c in range(theta.shape[0]):
-            for i in range(theta.shape[1]):
-                out[c, i] /= own[last]
-
-    def batch(theta, data, each, params):
-        own = params[: int(params[params.size - 1])]
-        last = own.size - 1
-        of_data(theta, data, each, own[:last])
-        for k in range(data.size):
-            # An energy behind the gradient, too.
-            for i in range(each.shape[1]):
-                each[k, i] /= own[last]
-
-    for function in (potential, gradient, batch):
-        # The file of a live page has functions by their names, which differ from target to target.
-        function.__qualname__ = f"{kind.key}.{function.__name__}"
-    return {
-        "potential": jit.potential(potential, kept=False),
-        "gradient": jit.gradient(gradient, kept=False),
-        "batch": jit.batch(batch, kept=False),
-    }
+@jit.helper
+def _own(params):
+    """The numbers of the target and T, which precede those of a grid; the last one says how many they are."""
+    return params[: int(params[params.size - 1])]
 
 
 def declare_again(name: str) -> None:

@@ -353,7 +353,7 @@ def test_the_expansion_of_a_large_data_set_has_the_temperature_in_each_term():
 def test_energy_gradient_and_data_of_a_family_are_all_divided(tmp_path):
     """Each planted fault leaves one of them as at T = 1."""
     base, kind = TARGETS["student_mean"](), type(tempered.tempered(TARGETS["student_mean"](), 4.0))
-    divisor = "params[params.size - 1]"
+    divisor = "found[last]"
     for at, wrong in enumerate((f"out[c] /= {divisor}", f"out[c, i] /= {divisor}", f"each[k, i] /= {divisor}")):
         module = edited(at_temperature, wrong, wrong.replace(divisor, "1.0"), tmp_path)
         members = dict(zip(("potential", "gradient", "batch"), module.divided(TARGETS["student_mean"]), strict=True))
@@ -430,6 +430,13 @@ def test_samplers_with_an_exact_process_are_refused_where_it_has_another_distrib
     assert RunSpec.of("lognormal", "geometric_ou", temperature=2.0).make_target().process == "geometric_ou"
 
 
+def divided_wrongly(right, wrong, folder):
+    """A copy of the module that makes targets at a temperature, with a fault in the functions that it divides by T."""
+    faulty_one = edited(at_temperature, right, wrong, folder)
+    line = "from sgmcmc_lab.samplers.targets.at_temperature import Divided, divided\n"
+    return edited(tempered, line, f"{line.replace(', divided', '')}from {faulty_one.__name__} import divided\n", folder)
+
+
 def of_functions(module, temperature):
     """By how much energy, gradient and the mean over the data are off those of the base, divided by T."""
     base = TARGETS["linear_regression"]()
@@ -444,8 +451,8 @@ def of_functions(module, temperature):
 @pytest.mark.slow
 def test_energy_gradient_and_minibatches_are_all_divided_by_the_temperature(tmp_path):
     assert max(of_functions(tempered, 4.0)) < 1e-9
-    for at, wrong in enumerate(("out[c] /= own[last]", "out[c, i] /= own[last]", "each[k, i] /= own[last]")):
-        off = of_functions(edited(tempered, wrong, wrong.replace("own[last]", "1.0"), tmp_path), 4.0)
+    for at, wrong in enumerate(("out[c] /= found[last]", "out[c, i] /= found[last]", "each[k, i] /= found[last]")):
+        off = of_functions(divided_wrongly(wrong, wrong.replace("found[last]", "1.0"), tmp_path), 4.0)
         assert [x > 1 for x in off] == [k == at for k in range(3)]
 
 
@@ -458,7 +465,7 @@ def test_energies_of_data_points_are_divided_by_the_temperature(tmp_path):
         return energies_error(target, lambda theta: energies_at(target, theta))
 
     assert error(tempered) <= 1
-    assert error(edited(tempered, "range(each.shape[1])", "range(theta.shape[1])", tmp_path)) > 1
+    assert error(divided_wrongly("range(each.shape[1])", "range(theta.shape[1])", tmp_path)) > 1
 
 
 def test_control_variates_and_lipschitz_constants_are_of_the_tempered_energy():
@@ -560,7 +567,7 @@ def test_the_noise_of_a_minibatch_is_divided_by_the_temperature(tmp_path, monkey
     assert of_minibatches(expected) == []
     # The noise of T = 1 beside the pull of T is another chain.
     assert of_minibatches(covariance_of_minibatches(COLD, 1.0))
-    wrong = edited(tempered, "each[k, i] /= own[last]", "each[k, i] /= 1.0", tmp_path)
+    wrong = divided_wrongly("each[k, i] /= found[last]", "each[k, i] /= 1.0", tmp_path)
     target = wrong.tempered(TARGETS["linear_regression"](), COLD)
     monkeypatch.setattr(engine, "make_target", lambda choice, temperature: target)
     assert of_minibatches(expected)
