@@ -44,8 +44,15 @@ class Page:
         self._ask("POST", "timeouts", {"script": limit, "pageLoad": limit})
 
     def goto(self, url: str) -> None:
-        """Open an address and wait until the page has loaded."""
+        """Open an address and wait until the page has loaded. Raises :class:`WebKitError`."""
         self._ask("POST", "url", {"url": url})
+        # The driver answers before the page has loaded its modules, most often where the computer is busy.
+        loaded = f"location.href === {json.dumps(url)} && document.readyState === 'complete'"
+        end = time.monotonic() + PATIENCE
+        while not self.evaluate(loaded):
+            if time.monotonic() > end:
+                raise WebKitError(f"{url} does not load")
+            time.sleep(0.02)
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression of JavaScript, or of its promise."""
