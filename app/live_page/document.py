@@ -283,14 +283,12 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
     drawn = {n: _drawn(keys, scene) for n, scene in scenes.items()}
     with_parts = [one.view.key for one in drawn[n_lanes] if "parts" in one.view.feeds]
     slow = _slow(alone, kinds, with_parts, replace(scenes[n_lanes], lanes=NAMES[:1], throws=min(throws, 1)))
-    colours = in_dark()
-    to_dark = _carried(drawn, scenes, n_lanes, {"dark": True}, colours)
-    views = {n: _figures(drawn[n], to_dark[n]) for n in counts}
+    views = {n: _figures(drawn[n]) for n in counts}
     still_keys = [key for key in state.views if key not in LIVE and key in fitting(experiment)]
     stills = recorded(state, replace(scenes[n_lanes], lanes=state.lane_titles()), still_keys)
     for one, said in stills:
         views[n_lanes]["views"][one.view.key] = {**one.described(), "feeds": {}, "data": None, "recorded": said}
-        recoloured = Difference.by_colour(one, colours)
+        recoloured = Difference.by_colour(one, in_dark())
         views[n_lanes]["dark"]["before"] |= recoloured.before
         views[n_lanes]["dark"]["after"] |= recoloured.after
     shown = list(views[n_lanes]["views"])
@@ -347,16 +345,15 @@ def _carried(
     drawn: Mapping[int, Sequence[Drawn]],
     scenes: Mapping[int, Scene],
     n_lanes: int,
-    other: Mapping[str, Any],
-    known: Mapping[str, str],
+    target: Target,
 ) -> dict[int, list[tuple[Difference, Drawn]]]:
-    """For another theme or target: the differences in the figures for each number of lanes, each with the new figure
-    for the file's number.
+    """For another target: the differences in the figures for each number of lanes, each with the new figure for the
+    file's number.
 
     A figure is rebuilt for the file's number of lanes, and for another number where the first difference does not
     determine its own.
     """
-    twins = {one.view.key: Drawn.of(one.view.key, replace(scenes[n_lanes], **other)) for one in drawn[n_lanes]}
+    twins = {one.view.key: Drawn.of(one.view.key, replace(scenes[n_lanes], target=target)) for one in drawn[n_lanes]}
     found: dict[int, list[tuple[Difference, Drawn]]] = {n: [] for n in drawn}
     for place, one in enumerate(drawn[n_lanes]):
         twin = twins[one.view.key]
@@ -364,9 +361,9 @@ def _carried(
             raise StructureError(one.view.key)
         base = Difference.between(one, twin)
         for n, there in drawn.items():
-            change = base if n == n_lanes else base.carried(one, there[place], known)
+            change = base if n == n_lanes else base.carried(one, there[place])
             if change is None:
-                anew = Drawn.of(one.view.key, replace(scenes[n], **other))
+                anew = Drawn.of(one.view.key, replace(scenes[n], target=target))
                 if anew is None:
                     raise StructureError(one.view.key)
                 change = Difference.between(there[place], anew)
@@ -374,19 +371,19 @@ def _carried(
     return found
 
 
-def _figures(drawn: Sequence[Drawn], to_dark: Sequence[tuple[Difference, Drawn]]) -> dict[str, Any]:
+def _figures(drawn: Sequence[Drawn]) -> dict[str, Any]:
     """The figures for one number of lanes, and their differences in the dark theme."""
     return {
         "views": {one.view.key: one.described() for one in drawn},
-        "dark": _changes(to_dark),
+        "dark": _changes(Difference.by_colour(one, in_dark()) for one in drawn),
         "axis_labels": [label for one in drawn for label in one.axis_labels],
         "taps": {one.view.key: tap for one in drawn if (tap := one.view.live_tap())},
     }
 
 
-def _changes(found: Iterable[tuple[Difference, Drawn]]) -> dict[str, Changes]:
+def _changes(found: Iterable[Difference]) -> dict[str, Changes]:
     """The differences of several views, merged."""
-    changes = [change for change, _ in found]
+    changes = list(found)
     return {
         "before": {model: values for one in changes for model, values in one.before.items()},
         "after": {model: values for one in changes for model, values in one.after.items()},
@@ -496,10 +493,10 @@ def _stop(
         raise SpecError(name, value, "its exact answers take too long")
     there = [_kind(replace(one, target=moved.target, temperature=moved.temperature)) for one in alone]
     found = {}
-    for n, changes in _carried(drawn, scenes, n_lanes, {"target": target}, {}).items():
+    for n, changes in _carried(drawn, scenes, n_lanes, target).items():
         pairs = [(one.view, twin.view) for one, (_, twin) in zip(drawn[n], changes, strict=True)]
         found[n] = {
-            **_changes(changes),
+            **_changes(change for change, _ in changes),
             "data": {view.key: twin.live_data() for view, twin in pairs if view.live_data() != twin.live_data()},
             "taps": {view.key: {**tap, **_ids(view)} for view, twin in pairs if (tap := twin.live_tap())},
         }

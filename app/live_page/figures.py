@@ -133,7 +133,7 @@ Changes = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Difference:
-    """The differences in another figure of the same view, for another theme or target."""
+    """The properties of a figure that differ in another theme, or for another target."""
 
     before: Changes
     """Values of the first figure that its document omits."""
@@ -184,9 +184,9 @@ class Difference:
                     after.setdefault(model, {})[name] = known[value]
         return cls(before, after)
 
-    def carried(self, one: Drawn, to: Drawn, known: Mapping[str, str]) -> "Difference | None":
+    def carried(self, one: Drawn, to: Drawn) -> "Difference | None":
         """The difference for a figure of the same view with more or fewer lanes: a value changes as the same value of
-        the same property does in ``one``, and a ``known`` colour is replaced.
+        the same property does in ``one``.
 
         None where this does not determine every property.
         """
@@ -207,10 +207,9 @@ class Difference:
                 text = json.dumps(values[name]) if name in values else DEFAULT
                 found = became.get((kind, name, text))
                 if found is None:
-                    text = _recoloured(text, known)
                     if "ndarray" in text:
                         return None
-                    found = {text}
+                    continue
                 if len(found) > 1:
                     return None
                 value = values[name] if name in values else to.default(model, name)
