@@ -47,7 +47,8 @@ class Page:
         """Open an address and wait until the page has loaded. Raises :class:`WebKitError`."""
         self._ask("POST", "url", {"url": url})
         # The driver answers before the page has loaded its modules, most often where the computer is busy.
-        loaded = f"location.href === {json.dumps(url)} && document.readyState === 'complete'"
+        # A live page has put its settings behind the address by then.
+        loaded = f"location.href.startsWith({json.dumps(url)}) && document.readyState === 'complete'"
         end = time.monotonic() + PATIENCE
         while not self.evaluate(loaded):
             if time.monotonic() > end:
