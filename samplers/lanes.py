@@ -58,8 +58,7 @@ def samplers_of(target: str, density: Target | None = None) -> list[str]:
     fitting = [key for key, sampler in SAMPLERS.items() if sampler.fits(TARGETS[target])]
     if density is None:
         return fitting
-    made = ((key, SAMPLERS[key]) for key in fitting)
-    return [key for key, one in made if one.takes(density.dim) and one.process in (None, density.process)]
+    return [key for key in fitting if SAMPLERS[key].takes(density.dim)]
 
 
 def first_lanes(target: str) -> list[dict[str, Any]]:

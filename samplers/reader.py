@@ -293,9 +293,7 @@ class ExperimentReader(Reader):
         if choice.key not in fitting:
             wide = density is not None and choice.key in samplers_of(target)
             why = ""
-            if density is not None and wide and SAMPLERS[choice.key].process not in (None, density.process):
-                why = f" at temperature {self.temperature:g}, for its steps are those of temperature 1"
-            elif density is not None and wide:
+            if density is not None and wide:
                 least, dim = SAMPLERS[choice.key].least_coordinates, density.dim
                 limit = f"needs {least}" if dim < least else f"takes {SAMPLERS[choice.key].most_coordinates}"
                 why = f" with its {dim} coordinate{'s' * (dim > 1)}, of which it {limit}"

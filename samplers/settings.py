@@ -23,7 +23,7 @@ class Settings(param.Parameterized):
         log=True,
         tex="T",
         label="Temperature T",
-        doc="The chains sample e^(−U/T) in place of e^(−U). Cold chains, T < 1, stay near the modes; hot chains, T > 1, spread farther. All samplers accept a temperature except CIR on the gamma distribution; a target without exact answers at T refuses it.",
+        doc="The chains sample e^(−U/T) in place of e^(−U). Cold chains, T < 1, stay near the modes; hot chains, T > 1, spread farther. All samplers accept a temperature; a target without exact answers at T refuses it.",
     )
     n_chains = Count(
         4,

@@ -324,7 +324,7 @@ def shapes(rng, run, data, theta):
 
     With control variates N̂_j is less by (θ_j/θ̂_j)(N̂_j − N_j), as long as that leaves a_j ≥ 0.
     """
-    alpha, counts = run.target.packed().reshape(2, -1)
+    alpha, counts = run.target.packed()[: 2 * len(theta)].reshape(2, -1)
     noise = run.gradient.noise()
     if not noise.batch_size:
         return alpha + counts, alpha + counts
@@ -340,8 +340,10 @@ def cir(self, rng, run, theta, r, data):
     """θ_j ← (1 − e^{−h})·Gamma(a_j + K), K ~ Poisson(θ_j e^{−h}/(1 − e^{−h})).
 
     It is taken apart by means: e^{−h}θ + (1 − e^{−h})a, that of the step, then (1 − e^{−h})(a + K), given K.
+    Where the process has a scale, θ and h are divided by it.
     """
-    scale, rate = -expm1(-self.step_size), 1 / expm1(self.step_size)
+    unit = run.target.process_scale
+    scale, rate = unit * -expm1(-self.step_size / unit), 1 / expm1(self.step_size / unit) / unit
     for c in range(len(theta)):
         exact, a = shapes(rng, run, data, theta[c])
         start = theta[c].copy()

@@ -19,7 +19,7 @@ from sgmcmc_lab.samplers.diagnostics import moments
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.requirements import MODE
 from sgmcmc_lab.samplers.targets import TARGETS
-from sgmcmc_lab.samplers.targets.base import Array
+from sgmcmc_lab.samplers.targets.base import Array, Target
 
 AFTER = (1, 6, 30)
 """Steps after which it is drawn."""
@@ -67,13 +67,13 @@ class Ensemble:
         return moments.of_mgf(self.sums, self.chains)
 
 
-def shape_of(target: Any, j: int) -> float:
-    """a of the Gamma(a, 1) that is the target of θ_j."""
-    return float(target.packed().reshape(2, -1)[:, j].sum())
+def shape_of(target: Target, j: int) -> float:
+    """a of the Gamma(a, 1) that is the target of θ_j/c, c the scale of the process."""
+    return float(target.packed()[: 2 * target.dim].reshape(2, -1)[:, j].sum())
 
 
 def grid(a: float) -> Array:
-    """The values of s, from below up to 0: (1 − s)^{−a} is LOWEST at the first."""
+    """The values of cs, from below up to 0: (1 − cs)^{−a} is LOWEST at the first."""
     first = max(1 - LOWEST ** (-1 / a), FURTHEST) if a > 0.15 else FURTHEST
     return np.linspace(first, 0.0, POINTS)
 
@@ -87,8 +87,9 @@ def theory(spec: RunSpec, j: int) -> Array | None:
     target, sampler, gradient = spec.make_target(), spec.make_sampler(), spec.make_gradient()
     if sampler.process != LAW or MODE in gradient.requires:
         return None
-    prior, counts = target.packed().reshape(2, -1)[:, j]
-    a, first, h, noise = float(prior + counts), float(spec.first_position()[j]), sampler.time_per_step, gradient.noise()
+    prior, counts = target.packed()[: 2 * target.dim].reshape(2, -1)[:, j]
+    a, unit, noise = float(prior + counts), target.process_scale, gradient.noise()
+    first, h = float(spec.first_position()[j]) / unit, sampler.time_per_step / unit
     if not noise.batch_size:
         return np.array([moments.cir_mgf_curve(grid(a), a, first, h * steps) for steps in AFTER])
     n_data, heat = len(target.data()), target.temperature
@@ -130,7 +131,8 @@ class MGF(View):
         self._results: list[Ensemble | None] = [None] * len(scene.lanes)
         self._sent: Any = None
         self._a = shape_of(scene.target, scene.coordinate)
-        self._s = s = grid(self._a)
+        unit = scene.target.process_scale
+        self._s = s = grid(self._a) / unit
         self._text = box(scene, 2 + len(scene.lanes) // 2)
         figures = []
         for k, steps in enumerate(AFTER):
@@ -139,7 +141,7 @@ class MGF(View):
             p.min_width = 110
             p.title.text_font_size, p.title.text_font_style, p.title.text_color = "13px", "normal", colours.faint
             p.xaxis.ticker.desired_num_ticks = 3
-            p.line(s, (1 - s) ** -self._a, line_color=colours.exact, line_width=1.5, line_dash="dashed")
+            p.line(s, (1 - unit * s) ** -self._a, line_color=colours.exact, line_width=1.5, line_dash="dashed")
             for i, _ in enumerate(scene.lanes):
                 line = self.feed(f"theory {k} {i}", "x", "y")
                 dots = self.feed(f"lane {k} {i}", "x", "y", "low", "high")

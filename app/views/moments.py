@@ -119,22 +119,23 @@ def theory(spec: RunSpec, j: int, steps: Array) -> tuple[Array, Array] | None:
     """Mean and variance of θ_j after ``steps`` steps from the start, where they are known.
 
     CIR and SCIR: Theorem 3.1 and Corollary 3.2 of Baker et al. 2018, or with control variates the same with the noise
-    that they leave. Geometric OU: those of the log-normal.
+    that they leave; θ and h are in units of the process. Geometric OU: those of the log-normal.
     """
     target, sampler, first = spec.make_target(), spec.make_sampler(), float(spec.first_position()[j])
     if sampler.process == LAW:
-        prior, counts = target.packed().reshape(2, -1)
-        a, h = float(prior[j] + counts[j]), sampler.time_per_step
+        prior, counts = target.packed()[: 2 * target.dim].reshape(2, -1)
+        unit = target.process_scale
+        a, first, h = float(prior[j] + counts[j]), first / unit, sampler.time_per_step / unit
         gradient = spec.make_gradient()
         noise, var_a_hat = gradient.noise(), 0.0
         if noise.batch_size:
             heat = target.temperature
             n_data, count = len(target.data()), round(counts[j] * heat)
             var_a_hat = moments.var_a_hat(n_data, count, noise.batch_size, noise.replacement) / heat**2
-        mean = moments.cir_mean(a, first, h * steps)
+        mean, variance = moments.cir_mean(a, first, h * steps), moments.scir_variance(a, first, h, steps, var_a_hat)
         if MODE in gradient.requires:
-            return mean, moments.scir_variance_cv(a, first, h, int(steps.max()), var_a_hat)[steps.astype(int)]
-        return mean, moments.scir_variance(a, first, h, steps, var_a_hat)
+            variance = moments.scir_variance_cv(a, first, h, int(steps.max()), var_a_hat)[steps.astype(int)]
+        return unit * mean, unit**2 * variance
     if sampler.process == "geometric_ou":
         mu, sigma = target.packed()[:2]
         return moments.geometric_ou(mu, sigma, first, sampler.time_per_step * steps)

@@ -98,17 +98,18 @@ export const columnOf = (run, { coordinate: j, share, description: { n_chains: n
 }
 
 /** What theory needs of an ensemble on a target of the CIR process: a_j, its parts, the start, the step, and the batches.
- * At a temperature each data point has the weight 1/T.
+ * At a temperature each data point has the weight 1/T, and start and step are in the unit of the process.
  * @param {Ensemble} ensemble @param {number} first */
 export const lawOf = ({ key: { target, sampler, gradient, coordinate: j } }, first) => {
   const params = numbersOf(target.params)
-  const d = params.length / 2
-  const counts = params.slice(d)
+  const d = target.dim
+  const counts = params.slice(d, 2 * d)
+  const unit = params[2 * d] ?? 1
   const weight = counts.reduce((sum, n) => sum + n, 0)
   const total = numbersOf(target.data).length
   const heat = total ? total / weight : 1
   const count = Math.round(counts[j] * heat)
-  return { prior: params[j], count, a: params[j] + counts[j], total, heat, theta0: first, h: sampler.step_size, ...gradient.noise }
+  return { prior: params[j], count, a: params[j] + counts[j], total, heat, unit, theta0: first / unit, h: sampler.step_size / unit, ...gradient.noise }
 }
 
 /** θ_j at the start, which moves no coordinate of what has a theory. @param {Key} key */

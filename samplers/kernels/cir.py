@@ -35,9 +35,12 @@ def transition(rng, theta, shape, scale, rate):
 
 @jit.kernel
 def advance(rng, state, model, source, params, out, n, info):
-    scale, rate = scale_and_rate(params[0])
     theta, target_params = state.position, model.params
     n_chains, dim = theta.shape
+    # At a temperature θ/unit is the process with the rate 1, in time t/unit.
+    unit = target_params[2 * dim] if target_params.size > 2 * dim else 1.0
+    scale, rate = scale_and_rate(params[0] / unit)
+    scale, rate = scale * unit, rate / unit
     for t in range(n):
         for c in range(n_chains):
             for j in range(dim):
@@ -52,6 +55,12 @@ class CIR(Sampler):
     SDE: dθ = (a − θ) dt + √(2θ) dW: the recipe with U = θ − (a − 1) log θ, D = θ, Q = 0.
     Exact transition over time h; Gamma(a, 1) is invariant for every h. On a Dirichlet posterior
     a_j = α + N_j, and ω = θ / Σθ has the posterior as its distribution.
+
+    At temperature T the recipe has U/T in place of U. On the gamma distribution it is dθ = (a′ − θ/T) dt + √(2θ) dW
+    with a′ = 1 + (a − 1)/T: θ/T is the process of shape a′ in time t/T. Exact transition over time h: θ' = T(1 −
+    e^{−h/T})·Gamma(a′ + K, 1), K ~ Poisson((θ/T)e^{−h/T}/(1 − e^{−h/T})); the gamma distribution with shape a′ and
+    scale T is invariant for every h, and its autocorrelation is e^{−t/T}. The state of a Dirichlet posterior is θ/T,
+    for which the recipe with D = diag(θ/T) is the process of shape a_j = α′ + N_j/T in time t.
     """
 
     key = "cir"

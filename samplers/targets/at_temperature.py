@@ -1,6 +1,6 @@
 """The common part of the distributions e^{−U/T} of another target's energy U."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,7 +13,6 @@ class AtTemperature(Target):
     """The distribution e^{−U/T} of another target's energy U, T ≠ 1; its class is also a subclass of that target's."""
 
     tempers = False
-    process: ClassVar[str | None] = None
     base: Target
 
     @classmethod

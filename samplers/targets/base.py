@@ -280,6 +280,8 @@ class Target(param.ParameterizedABC):
     """T of e^{−U/T}; other than 1 of :class:`~samplers.targets.at_temperature.AtTemperature` alone."""
     process: ClassVar[str | None] = None
     """The process with this stationary distribution whose transition is known exactly: ``cir`` or ``geometric_ou``."""
+    process_scale: float = 1.0
+    """c, where θ/c is the CIR process with the rate 1, in time t/c."""
 
     potential: ClassVar[Any]
     gradient: ClassVar[Any]

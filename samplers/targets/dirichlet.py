@@ -289,8 +289,6 @@ class TemperedDirichlet(AtTemperature, Dirichlet):  # type: ignore[override]
     it is exact here, too. SCIR's shape is α′ + N̂_j/T, whose mean is right and whose variance is 1/T² of that at T = 1.
     """
 
-    process = "cir"
-
     def packed(self) -> Array:
         """α′ and N/T."""
         alpha = 1 + (self.alpha - 1) / self.temperature

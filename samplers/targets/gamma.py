@@ -101,14 +101,14 @@ class Gamma(Target):
 
 @jit.potential
 def tempered_potential(theta, out, params):
-    a, temperature = params[0], params[1]
+    a, temperature = params[0], params[2]
     for c in range(theta.shape[0]):
         out[c] = theta[c, 0] / temperature - (a - 1) * np.log(theta[c, 0])
 
 
 @jit.gradient
 def tempered_gradient(theta, out, params):
-    a, temperature = params[0], params[1]
+    a, temperature = params[0], params[2]
     for c in range(theta.shape[0]):
         out[c, 0] = 1 / temperature - (a - 1) / theta[c, 0]
 
@@ -116,13 +116,15 @@ def tempered_gradient(theta, out, params):
 @jit.draw
 def tempered_draw(rng, out, params):
     for c in range(out.shape[0]):
-        out[c, 0] = params[1] * rng.standard_gamma(params[0])
+        out[c, 0] = params[2] * rng.standard_gamma(params[0])
 
 
 class TemperedGamma(AtTemperature, Gamma):  # type: ignore[misc, override]
-    """e^{−U/T} of Gamma(a, 1): the gamma distribution with the shape 1 + (a − 1)/T and the scale T, where it is one.
+    """e^{−U/T} of Gamma(a, 1): the gamma distribution with the shape a′ = 1 + (a − 1)/T and the scale T, where a′ > 0.
 
-    θ/T is a CIR process in time t/T. The CIR sampler has Gamma(a, 1) alone, so that it is not offered.
+    That is T > 1 − a: every T where a ≥ 1. The recipe with U/T, D = θ and Q = 0 is dθ = (a′ − θ/T) dt + √(2θ) dW, so
+    that φ = θ/T has dφ = (a′ − φ) ds + √(2φ) dW in time s = t/T: the CIR process with the stationary distribution
+    Gamma(a′, 1), from which the CIR sampler makes an exact transition of θ.
     """
 
     potential, gradient, draw = tempered_potential, tempered_gradient, tempered_draw
@@ -132,8 +134,13 @@ class TemperedGamma(AtTemperature, Gamma):  # type: ignore[misc, override]
         """The shape of the tempered distribution."""
         return 1 + (self.shape - 1) / self.temperature
 
+    @property
+    def process_scale(self) -> float:  # type: ignore[override]
+        return self.temperature
+
     def packed(self) -> Array:
-        return np.array([self.a, self.temperature])
+        # The CIR kernel reads the scale of θ behind shapes and counts.
+        return np.array([self.a, 0.0, self.temperature])
 
     def formula(self) -> str:
         return f"theta/{self.temperature!r} - ({self.a!r} - 1)*log(theta)"

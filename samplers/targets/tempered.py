@@ -22,8 +22,7 @@ def tempered(target: Target, temperature: float) -> Target:
     """The distribution e^{−U/T} of the target's energy U, T ≠ 1.
 
     A target with ``at_temperature`` is of the same family there, one with ``family_at`` has a class of its own; other
-    targets with ``tempers``, on ℝᵈ, have quadrature or a long run. Every sampler of these serves, but CIR on the gamma
-    distribution: θ/T has the process of another shape, in time t/T, and its kernel knows neither scale.
+    targets with ``tempers``, on ℝᵈ, have quadrature or a long run. Every sampler of the target serves at T, too.
 
     Raises :class:`SpecError` if it has no exact answers with which to compare samplers.
     """

@@ -49,12 +49,12 @@ class MGFEnsemble extends Ensemble {
     const { engine, key: { gradient } } = this
     if (gradient.control_variates) return
     const law = lawOf(this, startOf(this.key))
-    const { prior: alpha, total: n_data, count, batch_size, replacement, h } = law
+    const { prior: alpha, total: n_data, count, batch_size, replacement, h, unit } = law
     const reading = batch_size ? "scir_mgfs_expected" : "cir_mgfs"
     const lines = this.after.map(() => /** @type {number[]} */ ([]))
     for (const [k, steps] of this.after.entries())
       for (const value of this.s) {
-        const [s, weights, out] = [engine.array([value]), engine.zeros([batch_size + 1]), engine.zeros([1])]
+        const [s, weights, out] = [engine.array([unit * value]), engine.zeros([batch_size + 1]), engine.zeros([1])]
         engine.call(reading, { ...law, s, alpha, t: h * steps, steps, n_data, count, batch_size, replacement, weights, out })
         lines[k].push(engine.view(out)[0])
         engine.free(s, weights, out)

@@ -74,14 +74,15 @@ const theory = (ensemble) => {
   const theta0 = startOf(ensemble.key)
   const length = STEPS + 1
   const steps = engine.array(Float64Array.from({ length }, (_, i) => i))
-  const t = engine.array(Float64Array.from({ length }, (_, i) => sampler.step_size * i))
+  const law = sampler.process === LAW ? lawOf(ensemble, theta0) : null
+  const { h, unit } = law ?? { h: sampler.step_size, unit: 1 }
+  const t = engine.array(Float64Array.from({ length }, (_, i) => h * i))
   const out = engine.zeros([2, length])
   const [mean, variance] = [0, 1].map((i) => ({ ...out, pointer: out.pointer + 8 * length * i, shape: [length] }))
-  if (sampler.process === GEOMETRIC) {
+  if (!law) {
     const [mu, sigma] = numbersOf(target.params)
     engine.call("geometric_ou_moments", { mu, sigma, theta0, t, out })
   } else {
-    const law = lawOf(ensemble, theta0)
     const noise = law.batch_size ? varianceOfShape(law) : 0
     engine.call("cir_means", { ...law, t, out: mean })
     if (gradient.control_variates) engine.call("scir_variances_cv", { ...law, var_n_hat: noise, out: variance })
@@ -89,7 +90,7 @@ const theory = (ensemble) => {
   }
   const found = engine.view(out).slice()
   engine.free(steps, t, out)
-  return [found.subarray(0, length), found.subarray(length)]
+  return [found.subarray(0, length).map((x) => unit * x), found.subarray(length).map((x) => unit ** 2 * x)]
 }
 
 /** A range that holds both, at whole steps; the one there is `now`, unless it is too narrow or much too wide.

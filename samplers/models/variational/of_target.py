@@ -93,7 +93,8 @@ def known(target: Target) -> bool:
 
 def law_of(target: Target) -> Law:
     """The distribution of θ; on the simplex that of the CIR samplers, θ_j ~ Gamma(α + N_j, 1)."""
-    return Gammas(target.packed().reshape(2, -1).sum(axis=0)) if target.process == "cir" else OneCoordinate(target)
+    gammas = target.process == "cir" and target.process_scale == 1
+    return Gammas(target.packed().reshape(2, -1).sum(axis=0)) if gammas else OneCoordinate(target)
 
 
 class GammaFit:
