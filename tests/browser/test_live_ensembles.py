@@ -23,11 +23,13 @@ from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of
 SIMPLEX = {"key": "sparse_dirichlet", "params": {"dimension": 5}}
 CASES = {
     "gamma": ("gamma", ("cir", "full"), ("exact", "full")),
+    "hot": ("gamma", ("cir", "full")),
     "simplex": (SIMPLEX, ("scir", "minibatch"), ("scir", "minibatch_cv"), ("sgrld", "minibatch")),
     "shares": (SIMPLEX, ("sgrld", "minibatch")),
     "lognormal": ("lognormal", ("geometric_ou", "full")),
     "quartic": ("quartic", ("sgld", "full"), ({"key": "sgld", "params": {"step_size": 2.0}}, "full"), ("svgd", "full")),
 }
+TEMPERATURES = {"hot": 4.0}
 FEWER = ("const CHAINS = 20_000", "const CHAINS = 1_500")
 """Of the page and of Python, three batches, for tests of all that goes by one batch after the other."""
 COMPLETE = """(chains) => [...document.querySelectorAll("#views > figure:not([hidden]) li")]
@@ -48,7 +50,8 @@ def coordinate_of(experiment):
 def made(name):
     target, *lanes = CASES[name]
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
-    experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 5})
+    settings = {"seed": 5, "temperature": TEMPERATURES.get(name, 1.0)}
+    experiment = Experiment.from_dict({"target": target, "lanes": listed, **settings})
     return experiment, document(
         "Ensembles", [AppState(experiment=experiment, coordinate=coordinate_of(experiment))]
     ).text
@@ -173,6 +176,7 @@ def test_a_whole_ensemble_is_pythons(opened):
 
 SEED = ("description.seed * 1000 + this.batches", "description.seed * 1000 + this.batches + 1")
 STEP = ("h: sampler.step_size", "h: 1.01 * sampler.step_size")
+UNIT = ("unit = params[2 * d] ?? 1", "unit = 1")
 NOISE = ("p * (1 - p)", "p * (1 - 2 * p)")
 SHARED = ("simplex && !lanes.some(", "simplex && lanes.some(")
 VARIATES = ("if (gradient.control_variates) return", "if (!gradient) return")
@@ -184,19 +188,20 @@ VARIATES = ("if (gradient.control_variates) return", "if (!gradient) return")
         ("simplex", SEED, {("moments", "lane 0", "mean"), ("moments", "lane 1", "variance"), ("mgf", "lane 1 0", "y"), ("mgf", "lane 2 1", "high")}),
         ("simplex", STEP, {("moments", "theory 0", "variance"), ("moments", "theory 1", "variance"), ("mgf", "theory 0 0", "y"), ("mgf", "theory 2 0", "y")}),
         ("simplex", NOISE, {("moments", "theory 0", "variance")}), ("gamma", STEP, {("moments", "theory 0", "variance"), ("mgf", "theory 0 0", "y")}),
+        ("hot", UNIT, {("moments", "theory 0", "variance"), ("mgf", "theory 0 0", "y")}),
         ("simplex", VARIATES, {("mgf", "theory 1 1", "y"), ("mgf", "caption")}),
         ("shares", SHARED, {("moments", "titles"), ("moments", "exact", "mean"), ("moments", "caption")}),
         ("lognormal", SEED, {("moments", "lane 0", "mean")}),
     ],
 )  # fmt: skip
 def test_another_ensemble_is_seen(opened, fewer, name, fault, wrong):
-    """Planted faults: seeds of other batches, theory of another h, another name, a line where there is none."""
+    """Planted faults: seeds of other batches, theory of another h or T, another name, a line where there is none."""
     experiment, text = made(name)
     page = shown(opened, planted(text, FEWER, fault), keys_of(experiment))
     complete(page)
     found = differences(page, expected(name))
     assert wrong <= found
-    if fault in (STEP, VARIATES):
+    if fault in (STEP, UNIT, VARIATES):
         assert not any("lane" in part[1] for part in found)
 
 

@@ -688,7 +688,8 @@ def test_other_transitions_have_their_law(target, sampler):
 @pytest.mark.parametrize("heat", [0.6, 4.0])
 def test_theory_of_cir_at_a_temperature_is_that_of_the_chains(heat):
     """The lines are those of dθ = (a′ − θ/T)dt + √(2θ)dW, written out. The worst of 86 points is beyond 4.5 standard
-    errors at one of the two temperatures once in 850 seeds. Planted faults: the lines of the same shape with T left out of the time, or altogether.
+    errors at one of the two temperatures once in 850 seeds. Planted faults: the lines of the same shape with T left
+    out of the time, or altogether.
     """
     a, first, h = 1 + (2 - 1) / heat, 3.0, 0.3
     made = records("gamma", [("cir", {"step_size": h})], target_params={"shape": 2.0}, temperature=heat, start=[first])
