@@ -49,6 +49,8 @@ class OfEnsemble(Measure):
             int(gradient["batch_size"]),  # type: ignore[arg-type]
             bool(gradient["replacement"]),
         )
+        # Each data point counts for 1/T.
+        noise /= target.temperature**2
         return mean, float(ensembles.scir_variance(a, self.start, float(h), int(self.steps), noise))  # type: ignore[arg-type]
 
 
@@ -110,9 +112,9 @@ class EnsembleMGF(OfEnsemble):
         if "batch_size" not in gradient:
             return ensembles.cir_mgf(self.s, float(shapes[j]), self.start, h * steps)
         count = int(target.counts()[j])
-        return ensembles.scir_mgf_expected(
-            self.s,
-            float(shapes[j]) - count,
+        found = ensembles.scir_mgf_expected_curve(
+            np.array([self.s]),
+            float(shapes[j]) - count / target.temperature,
             self.start,
             h,
             steps,
@@ -120,4 +122,6 @@ class EnsembleMGF(OfEnsemble):
             count,
             int(gradient["batch_size"]),  # type: ignore[arg-type]
             bool(gradient["replacement"]),
+            target.temperature,
         )
+        return float(found[0])

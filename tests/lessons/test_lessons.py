@@ -676,6 +676,34 @@ def test_the_ensemble_has_the_mgf_of_the_theorem():
     assert abs(found["scir", -0.1].value - found["cir", -0.1].exact) > limit * found["scir", -0.1].error
 
 
+def test_at_a_temperature_the_ensemble_has_the_theorems_numbers():
+    """Fails where mean, variance or E e^{sθ} of ten thousand SCIR chains at T = 4 are not those of Theorem 3.1 and
+    Corollary 3.2 with 1/T for each data point (false alarms: 1e-3). Planted fault: whole counts in the variance."""
+    spec = RunSpec.of(
+        "sparse_dirichlet",
+        "scir",
+        "minibatch",
+        target_params={"dimension": 2, "observed": (20, 80), "alpha": 0.5},
+        gradient_params={"batch_size": 10},
+        sampler_params={"step_size": 0.5},
+        temperature=4.0,
+        n_chains=10_000,
+        seed=3,
+    )
+    got, limit = evidence(spec, {OWN_RUN}), critical(1e-3, 3)
+    of_both = {"steps": 6, "start": 3.0}
+    found = [of(f"ensemble_{name}", got, **of_both) for name in ("mean", "variance")]
+    found.append(of("ensemble_mgf", got, s=-0.3, **of_both))
+    for each in found:
+        assert abs(each.value - each.exact) < limit * each.error
+    # a = α′ + N/T = .875 + 5, and Var â = 100²·.2·.8/10/T² = 10.
+    gone = 1 - np.exp(-3)
+    of_process = 6 * np.exp(-3) * gone + 5.875 * gone**2
+    added = (1 - np.exp(-6)) * np.tanh(0.25)
+    assert found[1].exact == pytest.approx(of_process + 10 * added)
+    assert abs(found[1].value - of_process - 160 * added) > limit * found[1].error
+
+
 def test_the_evidence_lower_bound_is_that_of_the_last_tenth():
     """Fails where the bound is not the mean of the last tenth of the steps, which is above the first ones'; and where
     the Gibbs sampler, which has none, gets one."""
