@@ -330,13 +330,12 @@ class ControlPanel(ABC):
         button.on_click(partial(self._clicked, add))
         return button
 
-    def _seed(self, doc: str, end: int) -> Any:
+    def _seed(self, doc: str) -> Any:
         def make() -> Any:
-            made = pmui.IntInput(
+            # A field for numbers drops other text in the browser, and no sentence could name it.
+            made = pmui.TextInput(
                 label="Seed",
-                value=self.state.seed,
-                start=0,
-                end=end,
+                value=str(self.state.seed),
                 size="small",
                 description=doc,
                 sizing_mode="stretch_width",
@@ -345,7 +344,7 @@ class ControlPanel(ABC):
             made.param.watch(lambda event: self._do(self.state.set_seed, event.new), "value")
             return made
 
-        return self._follow(lambda: self.state.seed, make)
+        return self._follow(lambda: str(self.state.seed), make)
 
 
 def at_once(work: Callable[[], None]) -> None:
@@ -630,7 +629,7 @@ class Controls(ControlPanel):
                 )
             )
         if state.shows("seed"):
-            parts.append(self._seed(settings["seed"].doc, settings["seed"].bounds[1]))
+            parts.append(self._seed(settings["seed"].doc))
         if self._has_temperature():
             parts.append(
                 self._widget(

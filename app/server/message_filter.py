@@ -74,7 +74,6 @@ WRITABLE: Mapping[str, Mapping[str, Allowed]] = {
     "DiscreteSlider": _same(_option_number, "value", "value_throttled"),
     "FloatInput": _same(_empty_or(_number), "value", "value_throttled"),
     "FloatSlider": _same(_number, "value", "value_throttled"),
-    "IntInput": _same(_empty_or(_whole), "value", "value_throttled"),
     "IntSlider": _same(_whole, "value", "value_throttled"),
     "Location": {"hash": _after("#"), "href": _text, "search": _after("?")},
     "Page": {"dark_theme": _flag, "sidebar_open": _flag, "sidebar_width": _whole},

@@ -371,7 +371,7 @@ def test_what_goes_on_being_needed_stays_in_the_sidebar():
     assert [one.value for one in steps()] == [0.1234, 0.2]
     assert 0.1234 in steps()[0].options.values(), "the page shows the first value for one that is not listed"
     state.set_seed(7)
-    assert [one.value for one in shown.panel.select(pmui.IntInput)] == [7]
+    assert [one.value for one in shown.panel.select(pmui.TextInput) if one.label == "Seed"] == ["7"]
     assert before[0] is widgets()[0]
     # An error stands on its lane's card only.
     first, second = steps()
@@ -437,6 +437,23 @@ def test_a_text_follows_what_is_typed_elsewhere_and_keeps_what_was_refused(query
         state.set_seed(5)
         assert now in shown.panel.select(pmui.TextInput)
         assert now.value == "theta^2 +"
+
+
+@pytest.mark.parametrize("query", ["", "?target=topics"])
+@pytest.mark.parametrize("typed", ["twelve", "", "1.5", "-1", "4294967296"])
+def test_a_seed_that_is_no_whole_number_is_refused_in_a_sentence(query, typed):
+    def seed():
+        (box,) = (one for one in shown.panel.select(pmui.TextInput) if one.label == "Seed")
+        return box
+
+    state, _ = state_of(query)
+    said, first = [], str(state.seed)
+    shown = Controls(state, lambda kind, text: said.append((kind, text)))
+    seed().value = typed
+    sentence = f"seed = {typed!r}: allowed is a whole number from 0 to 4,294,967,295."
+    assert (said, seed().value, str(state.seed)) == ([("error", sentence)], first, first)
+    seed().value = " 12 "
+    assert (state.seed, seed().value, len(said)) == (12, "12", 1)
 
 
 @pytest.mark.parametrize(
