@@ -43,16 +43,34 @@ def parameters():
     return json.loads(json.dumps(out))
 
 
+def in_order(found, recorded):
+    """The recorded parts and the new ones in the order of the registries, as the command ``list`` has them.
+
+    Parts that no registry has come last.
+    """
+    return {**found, **recorded}
+
+
+def test_a_part_at_the_end_of_the_file_gets_its_place():
+    found = {"samplers sgld": 1, "samplers sghmc": 2, "samplers hmc": 3}
+    recorded = {"samplers hmc": 3, "samplers removed": 0, "samplers sgld": 7}
+    ordered = {"samplers sgld": 7, "samplers sghmc": 2, "samplers hmc": 3, "samplers removed": 0}
+    assert list(in_order(found, recorded).items()) == list(ordered.items())
+
+
 def test_every_default_and_every_bound_is_what_links_rely_on():
     found = parameters()
     recorded = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-    if new := found.keys() - recorded.keys():
+    new, ordered = found.keys() - recorded.keys(), in_order(found, recorded)
+    if new or list(ordered) != list(recorded):
         # A line a part, so that two new parts do not meet in one.
-        lines = [
-            f"  {json.dumps({key: value}, ensure_ascii=False)[1:-1]}" for key, value in {**found, **recorded}.items()
-        ]
+        lines = [f"  {json.dumps({key: value}, ensure_ascii=False)[1:-1]}" for key, value in ordered.items()]
         FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-        pytest.fail(f"nothing was recorded of {', '.join(sorted(new))}; it is now")
+        pytest.fail(
+            f"nothing was recorded of {', '.join(sorted(new))}; it is now"
+            if new
+            else f"{FILE.name} was not in the order of the registries; it is now"
+        )
     # The package that has the Reuters articles is not built for every Python.
     recorded["models topics"]["corpus"][0] = FIRST
     different = [
