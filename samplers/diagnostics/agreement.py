@@ -1,7 +1,8 @@
 """Why a run does not agree with its target, in a sentence that is measured on the run itself.
 
 Particles are few points; transitions may diverge; chains may have visited a part of the distribution only, or have not
-mixed; chains that have mixed have a bias, of the step size or of the gradient's noise.
+mixed; chains that have mixed have a bias, of the step size or of the gradient's noise. A sampler may also measure a
+bias of its own at the draws of a run that agrees.
 """
 
 from math import isfinite, sqrt
@@ -27,6 +28,8 @@ OFTEN = 0.1
 """The share of divergent transitions from which on they are the reason."""
 ENOUGH = 50
 """Particles with which SVGD stands for most targets."""
+LAST = 64
+"""Draws of each chain at which a sampler measures its own bias."""
 _MERGED = 32
 """Bins of the histogram that count as one place."""
 
@@ -41,15 +44,21 @@ def visited(statistics: Statistics, k: int) -> float:
 
 
 def doubt(run: Run) -> str:
-    """Why the draws do not agree with the target, in a sentence; empty where they agree or nothing is known."""
+    """Why the draws do not agree with the target, in a sentence; empty where they agree or nothing is known.
+
+    Of draws that agree, the sampler's own sentence on its bias.
+    """
     statistics, target = run.statistics, run.target
     if run.counted < FIRST or run.divergence is not None:
         return ""
     distances = {k: ks.distance(statistics, k) for k in target.ks_columns}
     mean = float(np.mean(list(distances.values())))
     # Without exact answers it is no number.
-    if not mean >= FAR:
+    if not isfinite(mean):
         return ""
+    if mean < FAR:
+        draws = statistics.tail(LAST)
+        return run.sampler.bias_at(target, draws.reshape(-1, draws.shape[-1]))
     worst = max(distances, key=lambda k: distances[k])
     said = f"KS {mean:.2g}: {_reason(run, worst, distances[worst])}"
     return f"{said}. {run.sampler.known_bias}" if run.sampler.known_bias else f"{said}."

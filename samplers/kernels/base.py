@@ -131,6 +131,13 @@ class Sampler(param.Parameterized):
         """Why a run cannot start, in a sentence; empty where it can."""
         return ""
 
+    def bias_at(self, target: Target, draws: NDArray[np.float64]) -> str:
+        """A sentence on the bias of these parameters, measured at draws (n, dim); empty where it is small or unknown.
+
+        The page shows it at any KS distance.
+        """
+        return ""
+
     def auxiliary(self, target: Target) -> NDArray[np.float64]:
         """The first values of the auxiliary variables, momenta and thermostats, where :attr:`start` leaves them."""
         return np.zeros(target.dim)

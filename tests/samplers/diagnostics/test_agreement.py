@@ -75,6 +75,21 @@ def test_divergent_transitions_are_the_reason_where_there_are_many():
     assert "diverged" not in agreement.doubt(seldom)
 
 
+@pytest.mark.slow
+def test_hmc_ecs_names_the_bias_of_a_small_subsample(monkeypatch):
+    """The variance over all data, recomputed from the formulas. m = 4: KS .1; m = 64: KS .003, and nothing is said."""
+    few, many = (run_of("linear_regression", "hmc_ecs", 12_000, {"batch_size": m}) for m in (4, 64))
+    draws, target = np.array([[0.3, -0.2], [1.0, 0.5]]), few.target
+    rows = np.arange(len(target.data()))
+    energies = np.array([[target.textbook_energy(theta, i) for i in rows] for theta in (target.mode, *draws)])
+    tangents = np.array([target.textbook_slope(target.mode, i) for i in rows]) @ (draws - target.mode).T
+    expected = (energies[1:] - energies[0] - tangents.T).var(axis=1).mean() / 4
+    assert few.sampler.variance(target, draws) == pytest.approx(expected, rel=1e-9)
+    monkeypatch.setattr(agreement, "FAR", 0.2)
+    assert agreement.doubt(few).startswith("The estimate of U has a variance above 1 at the draws")
+    assert agreement.doubt(many) == ""
+
+
 def test_weighted_draws_have_no_effective_sample_size():
     params = {"step_size": 1e-3, "adapt_steps": 100}
     said = agreement.doubt(run_of("gaussian", "contour_sgld", 4_000, params))
