@@ -16,7 +16,7 @@ _WORKER = "PYTEST_XDIST_WORKER" in os.environ
 _KEPT = os.environ.get("SGMCMC_LAB_CACHE" if _WORKER else "SGMCMC_LAB_TEST_CACHE")
 _CACHE = Path(_KEPT or platformdirs.user_cache_dir("sgmcmc-lab-tests"))
 _VERSIONS = 10
-"""Of the files with compiled functions, whose results are kept: some 50 MB each."""
+"""The most versions of the files with compiled functions whose results are kept: some 50 MB each."""
 os.environ["SGMCMC_LAB_CACHE"] = str(_CACHE)
 # The processes take all cores. With threads of its own beside them, linear algebra takes 20 times as long: each
 # spins while it waits for the others.

@@ -41,7 +41,7 @@ class Case:
     parameters: str
     text: str
     exact: Callable[..., mpf]
-    """Of the parameters within their bounds, then of the columns."""
+    """A function of the parameters within their bounds, then of the columns."""
     at: tuple[tuple[float, ...], ...]
     """Coordinates, of each parameter."""
     columns: dict[str, tuple[float, ...]] = field(default_factory=dict)

@@ -43,7 +43,7 @@ class Sight(NamedTuple):
     ks: float
     """The mean KS distance of the first lane's draws."""
     steps: int
-    """Of each chain."""
+    """The steps of each chain."""
     said: str
     """Why the draws do not agree with the target, as the page says it; empty where they do."""
 
@@ -107,7 +107,7 @@ def tables() -> dict[str, Experiment]:
 
 
 def names() -> list[str]:
-    """Of all pages that are measured."""
+    """The names of all pages that are measured."""
     return [*pairs(), *workbench(), *(f"posterior of {name}" for name in TABLES)]
 
 

@@ -141,7 +141,7 @@ def without_noun(paths):
 
 
 def test_docstrings_begin_with_their_noun(tmp_path):
-    packages = ("app", "lessons", "samplers")
+    packages = ("app", "lessons", "samplers", "tests")
     assert without_noun(path for package in packages for path in (ROOT / package).rglob("*.py")) == []
     file = tmp_path / "planted.py"
     file.write_text('MOST = 5\n"""Of the lanes."""\nFEWEST = 1\n"""Of course."""\n', encoding="utf-8")

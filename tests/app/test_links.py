@@ -123,7 +123,7 @@ def test_a_few_sentences_are_told_whole():
 
 @pytest.mark.parametrize("lines", [60, 1])
 def test_a_message_is_bounded_wherever_it_comes_from(area, session, lines):
-    """Of a lesson's file, a room or a table: sixty sentences, or one that names sixty fields."""
+    """Messages of a lesson's file, a room or a table: sixty sentences, or one that names sixty fields."""
     session.notifications.notify(
         "warning", ("\n" if lines > 1 else ", ").join(f"field{i} is not one of these at all" for i in range(60))
     )

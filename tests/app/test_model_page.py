@@ -544,7 +544,7 @@ def saved(stage, action):
     [(BARS, [(1, "step_size", 0.1), (0, "batch_size", 7)]), (BLOCKS, [(1, "step_size", 0.05), (1, "step_size", 0.2)])],
 )
 def test_the_saved_experiment_gives_the_scores_of_the_page(query, changed, tmp_path):
-    """Of every method and seed, with what was changed on the way; without the changes, or at other steps, it fails."""
+    """The scores of every method and seed, with the changes on the way. Without these, or at other steps, it fails."""
 
     async def live():
         stage = Stage(f"{query}&n_chains=2&seed=5")

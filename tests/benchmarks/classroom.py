@@ -76,9 +76,9 @@ class Opening:
     server_seconds_per_page: float
     """From the first request until the last page has moved, including the frames of all pages meanwhile."""
     open_frames_per_second: float
-    """Of a page that was already open, meanwhile."""
+    """The frames of a page that was already open, meanwhile."""
     longest_standstill: float
-    """Of those pages, in seconds."""
+    """The longest standstill of those pages, in seconds."""
 
 
 @dataclass(frozen=True)

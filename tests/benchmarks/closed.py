@@ -32,7 +32,7 @@ class ClosedReport:
     first: float
     last: float
     seconds: float
-    """Of the server for each page."""
+    """The server's time for each page."""
 
     @property
     def growth(self) -> float:

@@ -69,7 +69,7 @@ class Beside:
     standstill: dict[str, float]
     """The longest time without a frame, in seconds."""
     heavy_frames: int
-    """Of the heavy page itself."""
+    """The frames of the heavy page itself."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class Report:
     """Medians, of the engine the fastest turn, and of each measurement that of its control."""
 
     megabytes: float
-    """Of the file."""
+    """The size of the file."""
     compressed: float
     """Megabytes of it in gzip."""
     first_frame: float
@@ -304,7 +304,7 @@ def painted(page: Any, promise: str) -> float:
 
 
 def _seconds(page: Any) -> float:
-    """Of the lanes' own work."""
+    """The seconds of the lanes' own work."""
     return float(page.evaluate("Number(document.documentElement.dataset.seconds)"))
 
 

@@ -43,9 +43,9 @@ class StartReport:
     """That were compiled by then."""
     declared: int
     frames_per_second: float
-    """Of the page, while the rest is compiled."""
+    """The frames of the page, while the rest is compiled."""
     longest_standstill: float
-    """Of the page meanwhile, in seconds."""
+    """The longest standstill of the page meanwhile, in seconds."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

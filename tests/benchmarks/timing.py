@@ -15,7 +15,7 @@ class Effort:
     """How long to measure."""
 
     seconds: float
-    """Of one measurement."""
+    """The seconds of one measurement."""
     rounds: int
 
 

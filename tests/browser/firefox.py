@@ -20,7 +20,7 @@ BROWSERS = ("firefox-esr", "firefox")
 PATIENCE = 600.0
 """Seconds until an answer is given up."""
 LARGEST = 2**30
-"""Of a message, in bytes."""
+"""The largest message, in bytes."""
 LISTENS = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 PREFERENCES = {
     "app.normandy.enabled": False,

@@ -183,17 +183,17 @@ class Host:
         return [Made([Held.of(each) for each in one["found"]], one.get("error", "")) for one in found]
 
     def claimed(self, spec: RunSpec, jobs: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Of each step what its claims say after so many steps, and what its runs hold."""
+        """The verdicts of each step's claims after so many steps, and the state of its runs."""
         signatures = description.signatures(spec)
         return self._call("claimed", module=MODULE, signatures=signatures, constants=description.constants(), jobs=jobs)
 
     def swept(self, spec: RunSpec, jobs: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Of each sweep its rows, marks and curves."""
+        """The rows, marks and curves of each sweep."""
         signatures = description.signatures(spec)
         return self._call("swept", module=MODULE, signatures=signatures, constants=description.constants(), jobs=jobs)
 
     def separate(self, spec: RunSpec, jobs: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Of each step its claims on separate runs: marks and numbers."""
+        """The claims of each step on separate runs: marks and numbers."""
         signatures = description.signatures(spec)
         return self._call(
             "separate", module=MODULE, signatures=signatures, constants=description.constants(), jobs=jobs
@@ -294,7 +294,7 @@ class Held:
 
     @classmethod
     def by(cls, run: engine.Run) -> "Held":
-        """Of Python's host."""
+        """The state of a run in Python's host."""
         arrays = {
             "position": run.coordinates,
             "momentum": run.momentum,
@@ -318,7 +318,7 @@ class Held:
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> "Held":
-        """Of the page's."""
+        """The state of a run in the page."""
         arrays = {name: unpacked(packed) for name, packed in found["arrays"].items()}
         arrays["kept"] = arrays["kept"][:, : arrays["kept_clock"][0]]
         arrays |= _split(arrays["counts"])
@@ -474,7 +474,7 @@ def recounted(there: Held, target: Target) -> dict[str, NDArray[Any]]:
 GENERATOR = frozenset({"exp", "log1p"})
 """The functions of libm that the tails of normal random numbers need."""
 ELSEWHERE = frozenset({"fmod", "log10"})
-"""Of libm, too, but exact, or in the text of an exception alone."""
+"""Functions of libm, too, but exact, or in the text of an exception alone."""
 _PREFIXES = ("_Z", "__", "NRT_", "Py", "numba_", "mem")
 
 

@@ -163,7 +163,7 @@ def test_what_a_page_keeps_is_found(watched, right, wrong, named):
 
 
 def test_growth_is_named():
-    """Of the memory after the first rounds and of the last alone."""
+    """Growth of the memory after the first rounds is named, and of the last round alone."""
     still = [Memory(4.0 + k * (k < FIRST), 1.0, 1 << 20, 500, 90) for k in range(5)]
     assert not problems(still)
     grown = [*still, Memory(math.inf, 1.0, 1 << 21, 900, 190)]

@@ -39,7 +39,7 @@ EARLY = 30
 WHOLE = 700_000
 """Steps of all chains of all lanes up to which a step is followed to its full length, as it is, if no draws go over."""
 CHAINS, MOST, BURN_IN = 8, 31_000, 300
-"""Of a step that is cut short: its chains, the fewest with a standard error, its steps at the reduced length, in which
+"""For a step that is cut short: its chains, the fewest with a standard error, its steps at the reduced length, in which
 slow chains have a τ, and its burn-in.
 """
 NUMBERLESS, SLOWEST = "no number", "recipe-q"
@@ -103,7 +103,7 @@ def job_of(step, edit=None):
 
 
 def followed_by(step, claims):
-    """Of each lane the steps between two of its snapshots, whether its draws are needed, and how many of them the page
+    """For each lane the steps between two of its snapshots, whether its draws are needed, and how many of them the page
     holds; None without either.
     """
     out = [None] * len(step.spec.runs())
@@ -135,7 +135,7 @@ class Whole(NamedTuple):
 
 
 def whole(job, answer):
-    """Of each lane what is recorded; None where nothing is."""
+    """The record of each lane; None where nothing is recorded."""
     return [
         one and Whole(unpacked(one["kept"]), unpacked(one["momenta"]), lane["every"])
         for one, lane in zip(answer["recorded"], job["followed"], strict=True)
@@ -447,7 +447,7 @@ def test_another_distance_of_a_chain_is_seen(browser_page, fault):
 
 
 def test_snapshots_are_those_of_the_labs_short_run():
-    """Of every claim of the course on momenta. Planted fault: those of the full length."""
+    """The snapshots of every claim of the course on momenta. Planted fault: those of the full length."""
     found = [
         [
             follows(claim.make_measure(), spec.runs()[claim.lane - 1], spec.runs()[claim.lane - 1])["every"]

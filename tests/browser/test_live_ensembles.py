@@ -31,7 +31,7 @@ CASES = {
 }
 TEMPERATURES = {"hot": 4.0}
 FEWER = ("const CHAINS = 20_000", "const CHAINS = 1_500")
-"""Of the page and of Python, three batches, for tests of all that goes by one batch after the other."""
+"""Fewer chains of the page and of Python, three batches, for tests of all that goes by one batch after the other."""
 COMPLETE = """(chains) => [...document.querySelectorAll("#views > figure:not([hidden]) li")]
   .every((line) => !/ starting$| [0-9,]+ chains(,|$)/.test(line.textContent) || line.textContent.includes(` ${chains} chains`))
   && [...document.querySelectorAll("#views > figure:not([hidden]) ul")].every((list) => list.children.length)"""
@@ -41,7 +41,7 @@ CHANGE = live_memory.CHANGE
 
 
 def coordinate_of(experiment):
-    """Of the simplex one whose share has a count: a minibatch's estimate of it has a variance."""
+    """On the simplex a coordinate whose share has a count: a minibatch's estimate of it has a variance."""
     counted = experiment.target.key == "sparse_dirichlet" and len(experiment.lanes) == len(CASES["simplex"]) - 1
     return 2 if counted else first_coordinate(experiment)
 

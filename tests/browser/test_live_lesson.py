@@ -508,7 +508,7 @@ def test_axe_finds_nothing_in_marks(opened, text, size, theme):
 
 
 def test_the_start_page_says_what_is_done(opened, lesson, tmp_path, monkeypatch):
-    """Of each lesson, from the browser's own storage."""
+    """The results of each lesson, from the browser's own storage."""
     monkeypatch.setattr(site.free, "DENSITIES", {})
     write_site([lesson], tmp_path / "site", lambda *_: None)
     page = opened("<!doctype html>")

@@ -127,7 +127,7 @@ def test_lanes_are_added_changed_and_removed(opened):
 
 
 def test_another_temperature_has_its_own_draws_and_answers(opened):
-    """Of the file, and of the slider. A planted fault: they are not those of T = 1."""
+    """The temperature of the file, and that of the slider. A planted fault: they are not those of T = 1."""
     hot = Experiment.from_dict({**made("quartic", ("sgld", "full"))[0].to_dict(), "temperature": 2.0})
     page = opened(live_page(hot), fragment="#views=marginal,ks&speed=100")
     page.wait_for_function(MOVES)

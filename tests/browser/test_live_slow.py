@@ -15,7 +15,7 @@ from tests.browser.lab import AXE, SERIOUS, check_width
 from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, same_as_python, steps, with_pages
 
 PRESSES = 9
-"""Of *Slow step*, and then of *Step*: more than a step of SGHMC has parts."""
+"""Presses of *Slow step*, and then of *Step*: more than a step of SGHMC has parts."""
 DRAWN = """([id, rows]) => {
   const { data } = Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one)
   return data.x1.length === rows.length && rows.every((x, i) => Math.abs(x - data.x1[i]) < 1e-9)

@@ -65,7 +65,7 @@ EXPERIMENTS = {
 SLOW = ("order", "moments", "mgf")
 """Views whose work in the background takes seconds; their axes are shown as they are at first."""
 HEIGHTS = (6e-6, 0.01, 1.0, 4e6)
-"""Of vertical axes that frames move: each may become as short or as long."""
+"""Heights of vertical axes that frames move: each may become as short or as long."""
 
 
 @pytest.fixture(scope="module")

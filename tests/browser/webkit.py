@@ -16,7 +16,7 @@ from tests import browser
 
 DRIVER, DISPLAY = "WebKitWebDriver", "Xvfb"
 PLACES = "webkit2gtk-4.*/MiniBrowser"
-"""Of the browser, below a folder of libraries: it is on no path."""
+"""The browser's program, below a folder of libraries: it is on no path."""
 PATIENCE = 600.0
 """Seconds until an answer is given up."""
 

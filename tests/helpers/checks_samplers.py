@@ -53,7 +53,7 @@ def triples():
 
 
 def in_turn(found):
-    """Of these triples those with the full gradient, and of the others one for each sampler and target.
+    """Those triples with the full gradient, and of the others one for each sampler and target.
 
     The estimators take turns. That a kernel is right with each of them is compared draw for draw; that one is unbiased
     and as noisy as it says is measured for each by itself. Minibatches are among them only where there is no full
@@ -70,7 +70,7 @@ def in_turn(found):
 
 
 EACH_OTHER = 4
-"""Of so many pairs of sampler and target one has another estimator than the full gradient."""
+"""One of so many pairs of sampler and target has another estimator than the full gradient."""
 
 
 def some_noisy(found):
@@ -89,7 +89,7 @@ def some_noisy(found):
 
 
 def by_pairs(found):
-    """Of these triples those with the full gradient, one other for each sampler and target, and as many more as every
+    """Those triples with the full gradient, one other for each sampler and target, and as many more as every
     estimator needs to be with each sampler and each target that offer it.
 
     The three know nothing of each other: they are compiled each by itself, and meet as function pointers of one type.
@@ -449,7 +449,7 @@ MOST_DATA = 100_000
 """With minibatches each chain looks at all of the data at every step. Of many data chains and steps are fewer, so that
 neither a chain in all steps nor all chains in a step look at more; the full gradient has as many as it needs."""
 FALSE_ALARM = 1e-3
-"""Of the whole test over all triples."""
+"""The false-alarm rate of the whole test over all triples."""
 
 
 def soon_known(t):

@@ -260,7 +260,7 @@ def edges_and_rule(target: Target, i: int, panels: int) -> tuple[Array, Array, A
 
 @lru_cache(maxsize=2)
 def densities(target: Target) -> tuple[list[tuple[Array, Array, Array]], Array]:
-    """Of each column edges, points and weights, and the density at all points."""
+    """The edges, points and weights of each column, and the density at all points."""
     n = len(target.columns)
     panels = 2000 if n == 1 else 96 if target.key == "banana" else 64
     axes = [edges_and_rule(target, i, panels) for i in range(n)]

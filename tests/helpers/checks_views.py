@@ -17,7 +17,7 @@ from sgmcmc_lab.samplers.kernels.base import KEPT
 
 DENSITY_VIEWS = {key: view for key, view in VIEWS.items() if view.requires in (COLUMNS, EXACT)}
 MODEL_VIEWS = {key: view for key, view in VIEWS.items() if view.requires not in (COLUMNS, EXACT)}
-"""Of the inside of a model, and of its scores."""
+"""The views of the inside of a model, and of its scores."""
 SCENES = {
     "one lane": ("gaussian", ["sgld"], 4, {}),
     "one chain": ("double_well", ["sgld"], 1, {}),

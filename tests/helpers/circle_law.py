@@ -73,7 +73,7 @@ def splitting_law(
     fault: str = "",
     n_angles: int = 48,
 ) -> Law:
-    """Of SGGMC or, with ``thermostat``, gSGNHT: ABOBA, or explicit Euler along geodesics.
+    """The law of SGGMC or, with ``thermostat``, gSGNHT: ABOBA, or explicit Euler along geodesics.
 
     ``fault`` leaves out a half step of ABOBA, whose other half is then a whole one: ``A`` the flow after the kick,
     ``B`` the damping after it.
@@ -128,7 +128,7 @@ def splitting_law(
 
 
 def overdamped_law(slope: Slope, radial: Slope, eps: float, *, normalise: bool = False, n_angles: int = 256) -> Law:
-    """Of SGLD in the angle, φ ← φ − εU'(φ) + N(0, 2ε), or of a step in the plane that is then normalised.
+    """The law of SGLD in the angle, φ ← φ − εU'(φ) + N(0, 2ε), or of a step in the plane that is then normalised.
 
     ``radial`` is ∂U/∂r on the circle: in the plane the step's end is normal about (1 − ε∂U/∂r, −εU'), whose direction
     has the projected normal law (Mardia & Jupp 2000, section 3.5.6).

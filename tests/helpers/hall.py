@@ -130,7 +130,7 @@ class Hall:
         self.processes.pop(port).close()
 
     def asked(self) -> list[tuple[str, str, str, str]]:
-        """Of each request that is answered: process, cookie, status and path. A page's connection is when it ends."""
+        """For each request that is answered: process, cookie, status and path. A page's connection is when it ends."""
         found = [line.rsplit(" ", 3) for line in (self.folder / "who").read_text().splitlines()]
         return [(one, number, status, uri) for one, number, status, uri in found]
 

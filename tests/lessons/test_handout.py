@@ -54,7 +54,7 @@ def drawn(tex, alone):
 
 
 def test_all_formulas_are_drawn():
-    """Of every lesson and the glossary, in its line and displayed: none shows a word of TeX."""
+    """Formulas of every lesson and the glossary, in their lines and displayed: none shows a word of TeX."""
     listed = {tex for text in texts([*load_all().lessons.values(), *glossary()]) for tex in formulas(text)}
     assert len(listed) > 150
     for tex in sorted(listed):

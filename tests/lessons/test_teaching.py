@@ -109,7 +109,7 @@ NUMBERS = {
     ("gap", 1, 1): [("tau(column:5)", 1, "7")],
     ("gap", 2, 1): [("variance(column:7)", (2, 1), "1.8"), ("variance(column:7)", (3, 1), "4.1")],
 }
-"""Of an exercise the numbers that its experiment gives: measure, lane, and the number as the solution has it, or the
+"""The numbers that an exercise's experiment gives: measure, lane, and the number as the solution has it, or the
 two that it lies between where another release of a library, by its rounding, makes another chain.
 
 Two lanes are the ratio of the first to the second.
@@ -133,7 +133,7 @@ METHOD_STEPS = {
     ("clusters", 4, 1): 300,
 }
 OTHER_METHOD_STEPS = 1000
-"""Of an exercise on a model of data; a density's experiment says itself how long it runs."""
+"""The steps of an exercise on a model of data; a density's experiment says itself how long it runs."""
 
 
 # Notes and exercises

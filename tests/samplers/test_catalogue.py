@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("catalogue.json")
 
 
 def parameters():
-    """Of everything that has parameters: default, range, and whether its slider is logarithmic."""
+    """The parameters of every registered part: default, range, and whether the slider is logarithmic."""
     found = catalogue()
     sections = {
         "targets": TARGETS,

@@ -86,7 +86,7 @@ def zero_the_tail(path):
 
 
 def another_functions(path):
-    """Of a function of the same type, whole, and in this one's place."""
+    """The file of another function of the same type, whole, in this one's place."""
     other = numba.njit(error_model="numpy")(fourth_power)
     file = cache.CompiledFile(path.parent / "other", other, jit.POTENTIAL)
     other.compile(jit.POTENTIAL)

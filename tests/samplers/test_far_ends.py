@@ -104,7 +104,7 @@ def play(run, steps=2):
 @pytest.mark.slow
 @pytest.mark.parametrize("t", PAIRS)
 def test_far_starts(t):
-    """Of every sampler on this target: two runs of one spec in one process, from far away, have the same draws to the
+    """For every sampler on this target two runs of one spec in one process, from far away, have the same draws to the
     last bit; these are finite, or a divergence is said; the step in plain Python raises nothing, from there and from a
     chain that is no number.
 
@@ -290,7 +290,7 @@ def test_vectors_whose_squares_overflow_are_normalised():
 
 
 def test_particles_in_one_place_stay_there():
-    """Of SVGD: no push where the median distance is 0, all follow the gradient. Fault: particles apart, pushed."""
+    """SVGD has no push where the median distance is 0, all follow the gradient. Fault: particles apart, pushed."""
     run = engine.Run(RunSpec.of("gaussian", "svgd", n_chains=5, seed=1), keep_draws=True)
     run.position = 2.0
     run.advance(1)

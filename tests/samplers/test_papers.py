@@ -31,7 +31,7 @@ SEEDS_THERE = 5
 CHAINS = 20
 """Chains here in place of the five seeds."""
 TABLE_FALSE_ALARM = 0.01
-"""Of the table's 20 comparisons together; the limit is Student's, since the spread is that of the chains."""
+"""The false-alarm rate of the table's 20 comparisons together. The limit is Student's: the spread is the chains'."""
 # h of the paper; SGRLD's ε is h/2. The tests look at the steps near the best; the minima over the whole grids, which
 # ``python -m tests.samplers.test_papers`` prints, differ from theirs by at most .001 (dense, SCIR, n = 1: .341 at
 # h = .005).

@@ -249,7 +249,7 @@ def test_captions_of_other_pages_do_not_wait_for_a_long_step(begins, monkeypatch
 
 
 def test_the_page_says_why_draws_do_not_agree_with_the_target():
-    """Of each lane, with its name where there are several; in a lesson's step nothing, for its question may be that."""
+    """Each lane has a sentence, with its name where there are several. A lesson's step has none: it may ask that."""
     lanes = [{"sampler": {"key": "sgld", "params": {"step_size": 1.9}}}, {"sampler": "exact"}]
     for some in (lanes[:1], lanes):
         state, made = AppState(), runner.Runner(AppState(), Mock())

@@ -18,7 +18,7 @@ from tests.helpers.checks_views import frames, records, scene_of
 
 PAGES = ["", "?target=topics(corpus:bars)", "?lesson=langevin&step=2&theme=dark"]
 MOST_MODELS = 170
-"""Of the opening page, which has some 110."""
+"""The most models of the opening page, which has some 110."""
 
 
 def page_for(query):

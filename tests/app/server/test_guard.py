@@ -1051,7 +1051,7 @@ def test_every_answer_has_the_headers(server):
 
 
 def test_a_students_socket_is_bounded(server):
-    """Of this server's own pages, with small messages; codes have eight letters."""
+    """Sockets come from this server's own pages, with small messages; codes have eight letters."""
 
     async def closed(code, *sent, origin=f"http://127.0.0.1:{server.port}"):
         url = f"ws://127.0.0.1:{server.port}/room/{code}/socket"

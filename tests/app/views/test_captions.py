@@ -594,7 +594,7 @@ def thermostat(key):
 
 @recomputes("adaptation")
 def adaptation(key):
-    """Of HMC's chains the steps made, ε₀, m, H̄, x̄, ε stand behind the momentum, and last the variances."""
+    """In the state of HMC's chains the steps made, ε₀, m, H̄, x̄, ε stand behind the momentum, and last the variances."""
     lanes = [("hmc", {"adapt_steps": BURN_IN}), ("sgld", {"step_size": 0.1})]
     made = stage(key, "gaussian", lanes, GAUSSIAN)
     known = made.raw[0].run.momentum[:, 1:]
@@ -857,7 +857,7 @@ def binomial_quantile(level, n, p):
 
 @recomputes("calibration")
 def calibration(key):
-    """Of ranks of 200 and of 150 runs, which are given to the lanes; .99 of the heights are in the band by chance."""
+    """The ranks of 200 and of 150 runs, which are given to the lanes; .99 of the heights are in the band by chance."""
     made = stage(key, "posterior", [("sgld", {"step_size": 1e-3}), ("sgld", {"step_size": 1e-3})], LINE)
     view, rng, k = made.view, np.random.default_rng(3), made.view.scene.coordinate
     ranks = [rng.integers(64, size=(n, 3)) for n in (200, 150)]

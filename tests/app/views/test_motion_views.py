@@ -93,7 +93,7 @@ def test_a_momentum_that_is_drawn_anew_is_at_rest_between_steps():
 
 @pytest.mark.parametrize(("sampler", "column"), [("gsgnht", 2), ("msgnht", 3)])
 def test_xi_is_that_of_the_first_chain(sampler, column):
-    """Of mSGNHT that of the coordinate which is shown."""
+    """For mSGNHT it is that of the coordinate which is shown."""
     made = moved("correlated_gaussian", [sampler])
     run = made[0].run
     view = Thermostat(scene_of(made, 1))

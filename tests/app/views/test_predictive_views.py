@@ -52,7 +52,7 @@ def predictive(key, made, frames_of=1):
 
 
 def share_inside(monkeypatch, scale=1.0):
-    """Of a line whose errors are normal with sd .37: the share of new data in the band, which is nine tenths."""
+    """The share of new data in the band, nine tenths, for a line whose errors are normal with sd .37."""
     normal = draws.LAWS["normal_lpdf"]
     monkeypatch.setitem(
         draws.LAWS,

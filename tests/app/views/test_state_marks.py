@@ -119,7 +119,7 @@ def test_divergent_transitions_are_marked_on_the_state_space_and_counted():
 
 @pytest.mark.parametrize("more", [(), ("sgld",)])
 def test_the_rug_of_a_trace_has_the_steps_of_the_drawn_chains(more):
-    """Of one lane those of four chains, of several those of the first one; the axis begins at the first draw shown."""
+    """One lane has those of four chains, several have those of the first; the axis begins at the first draw shown."""
     view, made, data = diverging("trace", *more)
     run = made[0].run
     steps, chains, _ = run.divergent

@@ -41,7 +41,7 @@ def test_inside_the_family_q_is_exact_where_a_minibatch_is_not():
 
 @pytest.mark.slow
 def test_outside_the_family_q_keeps_its_distance_and_chains_come_nearer():
-    """Of a log-normal no gamma is nearer than KL .0192, or than KS .0181, by scipy's minimisation of each. The KS
+    """No gamma is nearer to a log-normal than KL .0192, or than KS .0181, by scipy's minimisation of each. The KS
     distance of exact draws passes below. Planted fault, a target in the family: that of q passes below as well.
     """
     x = np.exp(np.linspace(-3, 3, 4001))

@@ -7,7 +7,7 @@ from sgmcmc_lab.lessons.papers.trials import Trials, rhat
 
 
 def test_rhat_is_eq_23():
-    """Of equal chains 1, of chains that are apart far more; W and B by hand."""
+    """Equal chains have 1, chains that are apart far more; W and B by hand."""
     rng = np.random.default_rng(1)
     draws = rng.standard_normal((3, 500, 1))
     assert rhat(draws) == pytest.approx(1, abs=0.02)

@@ -40,8 +40,9 @@ def test_the_ranks_are_those_of_arviz():
 
 
 def test_the_band_holds_the_counts_of_independent_draws():
-    """Of 80 counts a run, 400 runs: the share outside is at most 1 %, to five standard errors; and above a quarter of a
-    per cent, for counts are whole numbers. Planted fault: correlated draws leave it at least five times as often.
+    """There are 80 counts a run in 400 runs: the share outside is at most 1 %, to five standard errors; and above a
+    quarter of a per cent, for counts are whole numbers. Planted fault: correlated draws leave it at least five
+    times as often.
     """
     rng = np.random.default_rng(5)
     low, high = ranks.band(4, 300)

@@ -143,7 +143,7 @@ def test_the_command(capsys):
 
 
 def test_chi_square():
-    """Of ten in each bin but for 20 and 0 in two: χ² = 20 with 15 degrees of freedom."""
+    """Ten in each bin but for 20 and 0 in two: χ² = 20 with 15 degrees of freedom."""
     counts = np.full(BINS, 10)
     assert chi_square(counts) == 1
     counts[:2] = 20, 0

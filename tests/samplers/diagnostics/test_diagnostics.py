@@ -250,7 +250,7 @@ def test_geometric_ou_has_its_integrated_time():
 
 @pytest.mark.parametrize("n_chains", [4, 32])
 def test_the_standard_error_is_the_spread_over_runs(n_chains):
-    """Of 32 chains eight are watched: an error that counts them all is half of what it should be, a planted fault."""
+    """Eight of 32 chains are watched: an error that counts them all is half of what it should be, a planted fault."""
     taus = []
     for seed in range(40):
         spec = RunSpec.of(

@@ -28,7 +28,7 @@ def test_stored_draws_have_the_divergence_of_their_histogram(target):
 
 
 def test_the_joint_masses_are_those_of_the_cells():
-    """Of independent normals a cell's mass is a product; two nodes a bin in place of three are off by 1e-6 of it."""
+    """A cell's mass of independent normals is a product; two nodes a bin in place of three are off by 1e-6 of it."""
     target = TARGETS["correlated_gaussian"](rho=0.0)
     sides = [np.linspace(*column.axis, 41) for column in target.columns]
     x, y = (np.diff(column.cdf(edges)) for column, edges in zip(target.columns, sides, strict=True))

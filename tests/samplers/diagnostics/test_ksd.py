@@ -94,7 +94,7 @@ REPLICATES, FEW = 1_500, 8
 @pytest.mark.slow
 @pytest.mark.parametrize("dim", [1, 3])
 def test_the_terms_of_exact_draws_have_the_mean_zero(dim):
-    """Of N(0, Σ): the V-statistic's mean is that of its diagonal, over n. False alarms: 1e-3 in all; each planted fault
+    """For N(0, Σ) the V-statistic's mean is that of its diagonal, over n. False alarms: 1e-3 in all; each planted fault
     is more than twice the limit away.
     """
     rng = np.random.default_rng(11 + dim)

@@ -465,7 +465,7 @@ def test_the_summary_is_arvizs(n):
 
 @pytest.mark.parametrize("n", [50, 51, 333, 2000])
 def test_tau_of_a_mean_is_arvizs(n):
-    """Of single chains. Planted fault: a later half that is some draws off."""
+    """The τ of single chains. Planted fault: a later half that is some draws off."""
     from arviz_stats.base import array_stats
 
     rng, seen, unknown = np.random.default_rng(n), 0, 0

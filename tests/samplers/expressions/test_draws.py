@@ -69,7 +69,7 @@ WITH_INVERSE = [key for key, law in LAWS.items() if law.tails]
 
 @pytest.mark.parametrize("key", WITH_INVERSE)
 def test_distribution_functions_and_their_inverses(key):
-    """Of both tails, to 1e-9, where SciPy's inverse of Student's t has ten digits."""
+    """Both tails agree to 1e-9, where SciPy's inverse of Student's t has ten digits."""
     arguments, law = ARGUMENTS[key]
     given, wrong = tuple(map(np.float64, arguments)), tuple(map(np.float64, FAULTS[key]))
     p = np.linspace(0.001, 0.999, 99)

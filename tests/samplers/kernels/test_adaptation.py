@@ -134,7 +134,7 @@ def test_steps_that_adapt_are_burn_in():
 
 
 def mean_and_error(x):
-    """Of the chains, each of which is a seed of its own."""
+    """The mean over chains, each of which is a seed of its own, and its standard error."""
     return float(x.mean()), float(x.std(ddof=1)) / sqrt(len(x))
 
 
@@ -215,7 +215,7 @@ def law_faults(run):
 @pytest.mark.slow
 @pytest.mark.parametrize("key", WANTED)
 def test_the_law_afterwards_is_exact(key):
-    """Of chains each of which has its own ε and masses."""
+    """The law of chains each of which has its own ε and masses."""
     assert not law_faults(of_law(key))
 
 

@@ -58,7 +58,7 @@ SCALES = {"rho": 0.0, "sd1": 1.0, "sd2": 10.0}
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [30, 90, 240])
 def test_each_step_is_the_references(steps):
-    """Of few steps, which adapt ε alone, of batches of one, and of batches of two; beyond the last adapting step."""
+    """Runs of few steps, which adapt ε alone, of batches of one, and of two; beyond the last adapting step."""
     assert apart(run_of(steps, 2, "correlated_gaussian", SCALES), steps + 5) < 1e-8
 
 

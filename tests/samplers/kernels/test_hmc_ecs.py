@@ -112,8 +112,8 @@ def verdicts(run):
 
 @pytest.mark.slow
 def test_the_law_is_that_of_all_subsamples():
-    """Of 20 data and m = 2: 400 subsamples. Fails where a first or second moment of 4,000 chains is off by more than
-    its Monte Carlo error (false alarms: 1e-4)."""
+    """With 20 data points and m = 2 there are 400 subsamples. Fails where a first or second moment of 4,000 chains is
+    off by more than its Monte Carlo error (false alarms: 1e-4)."""
     assert not failures(verdicts(started()))
 
 
@@ -156,7 +156,7 @@ def test_the_gradient_decides_what_is_accepted_and_not_the_law(tmp_path):
 
 
 def bias(m, n_chains, module=hmc_ecs):
-    """Of Var θ₁ with N = 100, in relation to the target's, and its standard error."""
+    """The bias of Var θ₁ with N = 100, in relation to the target's, and its standard error."""
     spec = spec_of(100, n_chains, batch_size=m)
     run = start_with(spec, faulty(spec.make_sampler(), module.advance))
     exact_start(run)

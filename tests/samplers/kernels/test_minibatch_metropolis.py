@@ -123,7 +123,7 @@ ERRORS = (0.0, 0.001, 0.01, 0.05)
 @pytest.mark.slow
 @pytest.mark.parametrize("items", [100, 569])
 def test_the_bias_of_austerity_grows_with_its_error_and_its_data_fall(items):
-    """Of logistic regression with m = 20: Var θ₁ over the target's, and the share of the data that a step looks at.
+    """Logistic regression with m = 20: Var θ₁ over the target's, and the share of the data that a step looks at.
 
     With ε = 0 there is no bias to within 3.9 standard errors (false alarm 1e-4); every larger ε has more, by four
     standard errors of the difference. N = 100: {0: 1, .001: 1.26, .01: 1.5, .05: 1.8} with {1, .85, .76, .61} of the
@@ -163,7 +163,7 @@ SEEN = [("tunamh", {}), ("tunamh", {"control": True}), ("austerity", {"error": 0
 
 @pytest.mark.slow
 def test_data_of_a_step_as_n_grows():
-    """Of N = 1,000 and 16,000. With χ = .1 TunaMH looks at a share of .60 and .57 of the data, and with control
+    """N is 1,000 and 16,000. With χ = .1 TunaMH looks at a share of .60 and .57 of the data, and with control
     variates at .044 and .0032: their number hardly grows. Austerity looks at .28 and .15. That each counts once is in
     ``test_costs``."""
     few, many = ([seen_by(s, items, **params) for s, params in SEEN] for items in (1000, 16_000))

@@ -31,8 +31,8 @@ def from_its_law(spec):
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_mean_and_variance_are_those_of_the_recursion(replacement):
-    """Of 4000 chains from 1.2 a, 20 steps of h = .5 with n = 10: each of 120 numbers within 4.5 standard errors (false
-    alarms: 8e-4). Planted fault: the variance without control variates."""
+    """The moments of 4000 chains from 1.2 a, 20 steps of h = .5 with n = 10: each of 120 numbers within 4.5 standard
+    errors (false alarms: 8e-4). Planted fault: the variance without control variates."""
     h, steps = 0.5, 20
     spec = spec_of("minibatch_cv", 10, 4000, h, replacement=replacement)
     a = spec.make_target().shapes[:3]

@@ -9,7 +9,7 @@ from tests.helpers.statistics import at_rest_in_its_law
 
 
 def variance(s, noise, seed=5):
-    """Of 2000 chains on N(0, 1) after a time of 10, over so many steps that the chains' spread has an error of .003."""
+    """The variance of 2000 chains on N(0, 1) after a time of 10, over so many steps that its error is .003."""
     gradient = "gaussian" if noise else "full"
     spec = RunSpec.of(
         "gaussian",

@@ -65,7 +65,7 @@ class Case(NamedTuple):
         return law_of(self.sampler, self.kappa, self.friction, eps, fault)
 
     def bias(self, law: Law) -> float:
-        """Of the law's expectation."""
+        """The bias of the law's expectation."""
         if self.what == "cos":
             return law.mean(np.cos) - special.ive(1, self.kappa) / special.i0e(self.kappa)
         return law.temperature - 1 if self.what == "temperature" else law.drift(np.sin)

@@ -54,7 +54,7 @@ def test_no_force_is_left_where_particles_rest(target):
 
 
 def test_many_particles_are_nearly_the_law():
-    """Of N(0, 1) the variance is .83, .94 and .97 of 12, 50 and 100 particles, always below 1. With forces that are
+    """For N(0, 1) the variance is .83, .94 and .97 with 12, 50 and 100 particles, always below 1. With forces that are
     drawn to each other there would be none."""
     found = [at_rest("gaussian", n, 3000).position[:, 0] for n in (12, 50, 100)]
     assert np.abs([x.mean() for x in found]).max() < 0.01

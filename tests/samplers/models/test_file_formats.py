@@ -187,7 +187,7 @@ def test_points_that_are_refused(kind):
 
 
 def test_every_choice_can_be_changed():
-    """Of 1,234 nobody knows which mark it is: the guess is told, and another choice reads other values."""
+    """In 1,234 the mark is ambiguous: the guess is told, and another choice reads other values."""
     content = {"p.csv": table(cells(lambda x: f"{abs(x) * 10:.0f},{k_of(x)}"), separator=";").encode("cp1252")}
     guessed = points.read(content)
     assert guessed.taken.format.decimal == "," and "decimal comma" in guessed.taken.sentence

@@ -37,7 +37,7 @@ def begun(n_chains=2, n_steps=40, key="network_gibbs", target="network", params=
 
 
 def later(values):
-    """Of ``values`` (steps, ...) those from the power of two before the last one on."""
+    """Those of ``values`` (steps, ...) from the power of two before the last one on."""
     n = len(values)
     first = 2 ** (n.bit_length() - 1) // 2
     return values[max(first, 1) - 1 :]

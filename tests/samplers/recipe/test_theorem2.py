@@ -92,7 +92,7 @@ def test_in_one_dimension_there_is_none():
 
 
 def test_the_stream_function_by_quadrature():
-    """Of second order in the side of a cell, where e^{−H} is at least a thousandth of its highest value."""
+    """The error is of second order in the side of a cell, where e^{−H} is at least a thousandth of its maximum."""
     target = TARGETS["double_well"]()
     recipe = Recipe.from_text(
         Layout(THETA_R, 1), target.formula(), {"2,2": "1"}, {"1,2": "-sqrt(abs(theta) + 1) - r/3"}

@@ -658,7 +658,7 @@ def test_fault_a_run_that_looks_for_no_infinite_density(monkeypatch):
 
 
 def test_chains_start_near_each_mode(monkeypatch):
-    """Of a posterior that is the same at −k: chains take its two modes in turn, each from the same side.
+    """A posterior is the same at −k: chains take its two modes in turn, each from the same side.
 
     Planted fault: all chains start near the first, as they do of a target that knows no modes.
     """

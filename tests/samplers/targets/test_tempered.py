@@ -20,7 +20,7 @@ from tests.helpers.edited import edited, faulty
 from tests.helpers.statistics import apart, failures, ks_verdict, mean_verdict, start_with
 
 FALSE_ALARM = 1e-4
-"""Of each statistical test, from the spread of 64 independent chains."""
+"""The false-alarm rate of each statistical test, from the spread of 64 independent chains."""
 SLANT = float(TARGETS["skew_normal"]().slant)
 
 
@@ -545,7 +545,7 @@ def test_energy_gradient_and_minibatches_are_all_divided_by_the_temperature(tmp_
 
 @pytest.mark.slow
 def test_energies_of_data_points_are_divided_by_the_temperature(tmp_path):
-    """Of the gradients too, and of the reference. Planted fault: the gradients alone."""
+    """The gradients are, too, and the reference. Planted fault: the gradients alone."""
 
     def error(module):
         target = module.tempered(TARGETS["logistic_regression"](), 4.0)
@@ -614,7 +614,7 @@ BATCH, STEP, COLD = 10, 1e-4, 0.25
 
 
 def covariance_of_minibatches(heat, of_noise):
-    """Of the chain θ ← θ − (ε/T)g + √(2ε)ξ on the regression, g the mean over n data drawn with replacement.
+    """The covariance of the chain θ ← θ − (ε/T)g + √(2ε)ξ on the regression, g the mean over n draws with replacement.
 
     Each data point has the slope A_iδ + c_i at δ = θ − θ̂, so that the covariance Σ solves the linear equation
     Σ = (I − hP)Σ(I − hP) + (h′²/n)(mean(A_iΣA_i + c_ic_iᵀ) − PΣP) + 2εI,  h = ε/T,  h′ = ε/``of_noise``.

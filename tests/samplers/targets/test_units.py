@@ -328,7 +328,7 @@ def test_a_start_and_a_velocity_are_those_of_theta():
 
 
 def test_a_first_step_is_within_the_samplers_bounds():
-    """Of targets with curvatures to 10¹²."""
+    """The first steps of targets with curvatures to 10¹²."""
     for sampler in SAMPLERS.values():
         for curvature in (1e-4, 1.0, 1e6, 1e12):
             for gradient in sampler.gradients_for(TypedPosterior):

@@ -306,7 +306,7 @@ def test_the_amari_error():
 
 
 def test_made_rows_have_the_covariance_they_are_made_with():
-    """Of 10,000 rows within 5 standard errors, √((c_ii c_jj + c_ij²)/n) each of 1,275; a fifth of W is on."""
+    """1,275 covariances of 10,000 rows, each within 5 standard errors √((c_ii c_jj + c_ij²)/n). A fifth of W is on."""
     found = made(10_000, 1)
     covariance = found.loadings @ found.loadings.T + 0.1 * np.eye(50)
     diagonal = np.diag(covariance)

@@ -256,7 +256,7 @@ def test_the_prior_predictive_is_the_evidence():
 
 
 def test_a_log_average_is_the_average_of_the_later_draws():
-    """Of numbers that are 0 in floating point. Fault: all draws counted."""
+    """The average of numbers that are 0 in floating point. Fault: all draws counted."""
     kept, logs = LaterLogAverage(1), -2000 - np.arange(11.0) % 3
     for value in logs:
         kept.add(np.array([value]))

@@ -173,7 +173,7 @@ def joint_law(fault="", replicates=2000, rounds=4):
 
 @pytest.mark.slow
 def test_gewekes_joint_law():
-    """Of eight z the largest is beyond 4 by chance once in 2,000 times."""
+    """The largest of eight z is beyond 4 by chance once in 2,000 times."""
     assert joint_law() < 4
 
 

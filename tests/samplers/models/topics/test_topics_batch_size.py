@@ -317,7 +317,7 @@ def test_the_statistics_are_those_of_the_state(topical):
 
 
 def test_a_ratio_of_errors_has_the_stated_standard_error():
-    """Of 4,000 pairs of 24 equal chains one in 20 is beyond 2 errors, within a third; with half the error, one in 3."""
+    """One in 20 of 4,000 pairs of 24 equal chains is beyond 2 errors, within a third; with half the error, one in 3."""
     rng = np.random.default_rng(1)
     pairs = [batches.log_ratio(*rng.chisquare(20, size=(2, 24, 1))) for _ in range(4000)]
     z = np.array([log / error for log, error in pairs]).ravel()
