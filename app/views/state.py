@@ -28,6 +28,11 @@ PATH = 400
 SHOWN_CHAINS = 4
 GRID = 160
 """Cells a side of the density's picture."""
+BEYOND = 0.1
+"""The density's picture goes beyond each end of an axis by this share of it: with equal scales the window is wider.
+
+A Gaussian has a colour up to 4 standard deviations, and an axis ends at 3.6.
+"""
 LEVELS = (0.5, 0.9, 0.99)
 """Contours enclose these shares of the exact mass."""
 LONGEST = 0.2
@@ -80,14 +85,15 @@ class State(View):
         x, y, density, picture = _picture(target)
         # The square root lets the tails be seen.
         mapper = LinearColorMapper(
-            palette=interp_palette(list(colours.density), 64), low=0.0, high=float(np.sqrt(density.max()))
+            palette=interp_palette(list(colours.density), 64), low=0.0, high=float(picture.max())
         )
+        (left, right), (bottom, top) = map(_wider, ((x0, x1), (y0, y1)))
         p.image(
             [picture],
-            x=x0,
-            y=y0,
-            dw=x1 - x0,
-            dh=y1 - y0,
+            x=left,
+            y=bottom,
+            dw=right - left,
+            dh=top - bottom,
             color_mapper=mapper,
             level="image",
         )
@@ -455,18 +461,25 @@ _PICTURES: WeakKeyDictionary[Target, tuple[Array, Array, Array, NDArray[np.float
 
 
 def _picture(target: Target) -> tuple[Array, Array, Array, NDArray[np.float32]]:
-    """The grid of each axis, the density on it, and the square root of that, which is drawn; none may be changed.
+    """The grid of each axis, the density on it, and the square root of the density on wider axes, which is drawn.
 
-    Many pages share a target, and this with it.
+    None may be changed. Many pages share a target, and this with it.
     """
     found = _PICTURES.get(target)
     if found is None:
         x, y = (np.linspace(*column.axis, GRID) for column in target.columns)
-        density = np.exp(target.log_density(np.stack(np.meshgrid(x, y), axis=-1)))
-        found = _PICTURES[target] = x, y, density, np.sqrt(density).astype(np.float32)
+        cells = round(GRID * (1 + 2 * BEYOND))
+        wider = [np.linspace(*_wider(column.axis), cells) for column in target.columns]
+        density, drawn = (np.exp(target.log_density(np.stack(np.meshgrid(*axes), axis=-1))) for axes in ((x, y), wider))
+        found = _PICTURES[target] = x, y, density, np.sqrt(drawn).astype(np.float32)
         for array in found:
             array.flags.writeable = False
     return found
+
+
+def _wider(axis: tuple[float, float]) -> tuple[float, float]:
+    low, high = axis
+    return low - BEYOND * (high - low), high + BEYOND * (high - low)
 
 
 def _levels(density: Array) -> list[float]:

@@ -16,6 +16,7 @@ from bokeh.models import ColumnDataSource, GlyphRenderer, Image, Line, Model, Pl
 from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.base import Scene
 from sgmcmc_lab.app.views.recipes import layouts_of
+from sgmcmc_lab.app.views.state import BEYOND
 from sgmcmc_lab.app.views.theme import FINE
 from sgmcmc_lab.samplers import Experiment, Run
 from tests.helpers.stages import NAMES, STAGES, experiment_of, summary
@@ -130,8 +131,35 @@ def test_an_image_is_where_its_axes_say(name):
                     # Its cells are whole blocks of a grid: it may begin and end beyond. They have a test of their own.
                     assert (corner <= low + 1e-9).all() and (corner + size >= high - 1e-9).all()
                     continue
-                np.testing.assert_allclose([corner, corner + size], [low, high], atol=1e-9, err_msg=cls.key)
+                # The density is shaded beyond its axes, too.
+                beyond = BEYOND * (high - low) if cls.key == "state" else 0.0
+                np.testing.assert_allclose(
+                    [corner, corner + size], [low - beyond, high + beyond], atol=1e-9, err_msg=cls.key
+                )
     assert with_images == keys
+
+
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("target", ["correlated_gaussian", "gaussian_mixture"])
+def test_a_density_is_shaded_to_where_it_has_no_colour(target, temperature):
+    """At every temperature: a window with equal scales is wider than the axes, and no edge is seen in it.
+
+    The colour at 3.6 standard deviations, at the ends of the axes, is the third of 64. The picture is the density at
+    its places, to float32.
+    """
+    tempered = Experiment.from_dict(
+        {"target": target, "lanes": [{"sampler": "sgld"}], "temperature": temperature}
+    ).make_target()
+    figure = VIEWS["state"](Scene(tempered, NAMES[:1], 0, "steps", False)).figure
+    (glyph, source), *_ = (
+        (r.glyph, r.data_source) for r in figure.select({"type": GlyphRenderer}) if isinstance(r.glyph, Image)
+    )
+    (picture,) = source.data["image"]
+    n, shades = len(picture), picture / glyph.color_mapper.high * len(glyph.color_mapper.palette)
+    assert max(part.max() for part in (shades[0], shades[-1], shades[:, 0], shades[:, -1])) < 1 < shades.max() / 60
+    x, y = glyph.x + glyph.dw * np.arange(n) / (n - 1), glyph.y + glyph.dh * np.arange(n) / (n - 1)
+    expected = np.exp(tempered.log_density(np.stack(np.meshgrid(x, y), axis=-1)) / 2)
+    np.testing.assert_allclose(picture, expected, rtol=1e-5, atol=1e-30)
 
 
 SMOOTH = {"bought", "ks", "ksd", "kl", "temperature"}
