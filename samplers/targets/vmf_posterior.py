@@ -10,13 +10,23 @@ from scipy.interpolate import CubicSpline
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.manifolds import Manifold, Spheres
-from sgmcmc_lab.samplers.parameters import Count, Real
+from sgmcmc_lab.samplers.parameters import Count, Real, SpecError
 from sgmcmc_lab.samplers.requirements import DATA
+from sgmcmc_lab.samplers.targets.at_temperature import Divided, divided
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, Array, Column, FirstSteps, Moment, Target
 from sgmcmc_lab.samplers.targets.expectations import sum_ordered, sum_products
 
-# The packed parameters: κ, half the box's width, its cells on a side, the lowest U, how many data there are, the data.
-_KAPPA, _EXTENT, _CELLS, _LOWEST, _ITEMS, _FIRST = range(6)
+# The packed parameters: κ, half the box's width, its cells on a side, the lowest U/T, how many data there are, T, the
+# data, and the masses of the cells in an envelope of the density, summed up from 0 on.
+_KAPPA, _EXTENT, _CELLS, _LOWEST, _ITEMS, _HEAT, _FIRST = range(7)
+_LEFT_OUT = 42.0
+"""Where U/T exceeds its lowest value by this much there is less than 1e-16 of the distribution."""
+_CELLS_AT_ONE, _MOST_CELLS = 512, 1025
+"""Cells on a side of the box at T = 1, and the most at other temperatures."""
+_WIDEST = 0.75
+"""The side of a cell at other temperatures, in standard deviations of the narrowest mode that there may be."""
+_MOST_JUMP = 1e-3
+"""The largest jump of the density at v₂ = −v₁, summed along it, at which samplers that do not see it are right."""
 
 TRUE_ANGLES = (-np.pi / 24, np.pi / 8)
 """The directions that the data are made with (Liu, Zhu & Song 2016, section 5.2; the first is inferred)."""
@@ -99,7 +109,7 @@ def draw(rng, out, params):
             two = (low % cells + rng.random()) * side - extent
             out[c, 0], out[c, 1], out[c, 2], out[c, 3] = np.cos(one), np.sin(one), np.cos(two), np.sin(two)
             energy = _energy(out[c, 0], out[c, 1], out[c, 2], out[c, 3], params)
-            if rng.random() * (cumulated[low + 1] - cumulated[low]) < np.exp(params[_LOWEST] - energy):
+            if rng.random() * (cumulated[low + 1] - cumulated[low]) < np.exp(params[_LOWEST] - energy / params[_HEAT]):
                 break
 
 
@@ -159,6 +169,11 @@ class MisesPosterior(Target):
         angles = centres + rng.vonmises(0.0, self.concentration, self.items)
         return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
+    def family_at(self, temperature: float) -> "TemperedMisesPosterior":
+        found = TemperedMisesPosterior.made(self, temperature)
+        found.check_grid()
+        return found
+
     def data(self) -> NDArray[np.int64]:
         return np.arange(self.items)
 
@@ -173,19 +188,25 @@ class MisesPosterior(Target):
         """Half the width of a box that holds all of the distribution but 1e-16."""
         grid = np.linspace(-2.2, 2.2, 221)
         energy = self._on_grid(grid)
-        inside = np.abs(grid)[(energy.min(axis=0) < energy.min() + 42) | (energy.min(axis=1) < energy.min() + 42)]
+        inside = np.abs(grid)[
+            (energy.min(axis=0) < energy.min() + _LEFT_OUT) | (energy.min(axis=1) < energy.min() + _LEFT_OUT)
+        ]
         return float(min(inside.max() + 0.04, 2.2))
 
-    def _on_grid(self, grid: Array) -> Array:
-        """U at (φ₁, φ₂) on a square of evenly spaced angles; the angles of μ are then evenly spaced, too."""
+    def _on_grid(self, grid: Array, index: NDArray[np.int64] | None = None) -> Array:
+        """U at (φ₁, φ₂) on a square of evenly spaced angles; the angles of μ are then evenly spaced, too.
+
+        ``index`` says which of these belongs to each point; (φ₁ + φ₂)/2 unless it is given.
+        """
         kappa, n = self.concentration, len(grid)
         angles = np.arctan2(self.observations[:, 1], self.observations[:, 0])
         middles = np.linspace(grid[0], grid[-1], 2 * n - 1)
         own = np.exp(kappa * (np.cos(grid[:, None] - angles) - 1))
         shared = np.exp(kappa * (np.cos(middles[:, None] - angles) - 1))
-        index = np.arange(n)[:, None] + np.arange(n)
-        # Where the angles are more than π apart, μ is on the other side; there the distribution has no mass to speak
-        # of.
+        if index is None:
+            # Where the angles are more than π apart, μ is on the other side; there the distribution has no mass to
+            # speak of.
+            index = np.arange(n)[:, None] + np.arange(n)
         out = -kappa * (np.cos(grid)[:, None] + np.cos(grid))
         for i in range(self.items):
             out -= np.log(own[:, i][:, None] + shared[:, i][index]) + kappa
@@ -193,13 +214,13 @@ class MisesPosterior(Target):
 
     @cached_property
     def _grid(self) -> tuple[Array, Array]:
-        """The angles and U on a grid of 513 × 513."""
-        grid = np.linspace(-self._extent, self._extent, 513)
+        """The angles and U/T on a grid of 513 × 513."""
+        grid = np.linspace(-self._extent, self._extent, _CELLS_AT_ONE + 1)
         return grid, self._on_grid(grid)
 
     @cached_property
     def _mass(self) -> Array:
-        """The probability that each point of the grid stands for, (513, 513)."""
+        """The probability that each point of the grid stands for."""
         mass = np.exp(self._grid[1].min() - self._grid[1])
         return np.asarray(mass / mass.sum())
 
@@ -209,17 +230,22 @@ class MisesPosterior(Target):
         lowest = energy.min()
         return float(np.log(np.exp(lowest - energy).sum() * (grid[1] - grid[0]) ** 2) - lowest)
 
+    @property
+    def _least(self) -> Array:
+        """U/T at the points of the grid, as the envelope of the draws takes it."""
+        return self._grid[1]
+
     @cached_property
     def _packed(self) -> Array:
-        grid, energy = self._grid
+        (grid, _), energy = self._grid, self._least
         cells, side = len(grid) - 1, grid[1] - grid[0]
         # In a cell −U is at most its largest corner plus side²/8 times the sum of the largest ∂²U, for which
         # κ(1 + N) is a bound along each angle: the logarithm of a sum of exponentials only adds convexity to −U.
         corners = [energy[i : i + cells, j : j + cells] for i in (0, 1) for j in (0, 1)]
-        margin = side**2 / 8 * 2 * self.concentration * (1 + self.items)
+        margin = side**2 / 8 * 2 * self.concentration * (1 + self.items) / self.temperature
         lowest = energy.min()
         heights = np.exp(lowest - np.minimum.reduce(corners) + margin)
-        header = [self.concentration, self._extent, cells, lowest, self.items]
+        header = [self.concentration, self._extent, cells, lowest, self.items, self.temperature]
         return np.concatenate([header, self.observations.ravel(), [0.0], np.cumsum(heights.ravel())])
 
     def packed(self) -> Array:
@@ -230,14 +256,18 @@ class MisesPosterior(Target):
 
     def log_density(self, theta: Array) -> Array:
         """With respect to the two lengths of arc."""
+        return np.asarray(self._heights(theta) - self._log_normaliser)
+
+    def _heights(self, theta: Array, side: float = 1.0) -> Array:
+        """−U/T; with −1 for ``side`` that of −μ in place of μ."""
         one, two = theta[..., :2], theta[..., 2:]
         kappa = self.concentration
         # Of two opposite directions there is no middle; that has no mass.
-        middle = (one + two) / np.maximum(np.linalg.norm(one + two, axis=-1, keepdims=True), 1e-300)
+        middle = side * (one + two) / np.maximum(np.linalg.norm(one + two, axis=-1, keepdims=True), 1e-300)
         total = kappa * (one[..., 0] + two[..., 0])
         for x in self.observations:
             total = total + np.logaddexp(kappa * (one @ x), kappa * (middle @ x))
-        return total - self._log_normaliser
+        return np.asarray(total / self.temperature)
 
     def log_column_density(self, values: Array) -> Array:
         return self.log_density(_points(values))
@@ -256,7 +286,7 @@ class MisesPosterior(Target):
         # Between the points a trigonometric interpolant is as good as the rule; a spline through many of its values
         # can be integrated.
         n, finer = len(grid) - 1, 16
-        spectrum = np.fft.rfft(mass[:-1] / (grid[1] - grid[0]))
+        spectrum = np.fft.rfft(self._once(mass) / (grid[1] - grid[0]))
         fine = np.maximum(np.fft.irfft(spectrum, n * finer) * finer, 0.0)
         points = np.linspace(grid[0], grid[-1], n * finer + 1)
         integral = CubicSpline(points, np.append(fine, fine[0])).antiderivative()
@@ -267,9 +297,12 @@ class MisesPosterior(Target):
 
         bulk = points[(cdf(points) > 2e-4) & (cdf(points) < 1 - 2e-4)]
         margin = 0.15 * (bulk[-1] - bulk[0])
-        return Column(
-            name, -np.pi, np.pi, cdf, mean, variance, shown=(float(bulk[0] - margin), float(bulk[-1] + margin))
-        )
+        shown = max(float(bulk[0] - margin), -np.pi), min(float(bulk[-1] + margin), np.pi)
+        return Column(name, -np.pi, np.pi, cdf, mean, variance, shown=shown)
+
+    def _once(self, mass: Array) -> Array:
+        """The mass of each point of a side, the two ends of which are one point."""
+        return mass[:-1]
 
     @property
     def moments(self) -> tuple[Moment, ...]:
@@ -300,7 +333,7 @@ class MisesPosterior(Target):
 
     @cached_property
     def _textbook_box(self) -> tuple[Array, Array, float]:
-        """A grid of angles, the largest e^{−U} in each of its cells over the largest of all, and the log of that."""
+        """A grid of angles, the largest density in each of its cells over the largest of all, and the log of that."""
         grid = np.linspace(-self._extent, self._extent, 513)
         logs = self.log_density(_points(np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1)))
         density = np.exp(logs - logs.max())
@@ -314,7 +347,7 @@ class MisesPosterior(Target):
         sums = np.cumsum(top)
         while True:
             at = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
-            one, two = (grid[k] + rng.random() * (grid[1] - grid[0]) for k in divmod(at, 512))
+            one, two = (grid[k] + rng.random() * (grid[1] - grid[0]) for k in divmod(at, len(grid) - 1))
             x = _points(np.array([one, two]))
             if rng.random() * top[at] < np.exp(float(self.log_density(x)) - largest):
                 return x
@@ -334,3 +367,121 @@ def _points(angles: Array) -> Array:
     """(cos φ₁, sin φ₁, cos φ₂, sin φ₂)."""
     one, two = angles[..., 0], angles[..., 1]
     return np.stack([np.cos(one), np.sin(one), np.cos(two), np.sin(two)], axis=-1)
+
+
+# --- at another temperature ------------------------------------------------------------------------------------------
+
+
+class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[override]
+    """e^{−U/T} of the posterior, on a grid of the box that holds it, or of the whole torus.
+
+    Where v₂ passes −v₁, μ jumps to the other side, and U with it. The cells of the whole torus are odd in number, so
+    that this is halfway between points, where the rule of midpoints needs nothing else.
+    """
+
+    potential, gradient, batch = divided(MisesPosterior)
+
+    def check_grid(self) -> None:
+        """Raise :class:`SpecError` where there are no exact answers, or samplers would miss them."""
+        if self._cells > _MOST_CELLS:
+            raise SpecError(
+                "temperature",
+                self.temperature,
+                f"no quadrature resolves {self.title} there, so that it would have no exact answers; allowed are temperatures nearer to 1",
+            )
+        if self.jump > _MOST_JUMP:
+            raise SpecError(
+                "temperature",
+                self.temperature,
+                f"{self.title} would have a density of {self.jump:.1g} where v₂ = −v₁ and U jumps, and gradients do not show a jump; allowed are temperatures with at most {_MOST_JUMP:g}",
+            )
+
+    @cached_property
+    def _extent(self) -> float:  # type: ignore[override]
+        """Half the width of a box that holds all but 1e-16, where the angles are less than π apart; else π."""
+        extent = np.pi if self.temperature > 1 else self.base._extent
+        # A narrow distribution shows its width on a grid that is hardly wider.
+        for _ in range(4):
+            grid = np.linspace(-extent, extent, 221)
+            energy = self._on_grid(grid) / self.temperature
+            inside = energy < energy.min() + _LEFT_OUT
+            reach = np.abs(grid)[inside.any(axis=0) | inside.any(axis=1)].max()
+            extent = min(float(reach + 2 * (grid[1] - grid[0])), extent)
+        return extent if extent < np.pi / 2 else np.pi
+
+    @cached_property
+    def _cells(self) -> int:
+        """An odd number of cells on a side."""
+        narrowest = np.sqrt(self.temperature / (self.concentration * (1 + self.items)))
+        return max(_CELLS_AT_ONE, int(np.ceil(2 * self._extent / (_WIDEST * narrowest)))) | 1
+
+    @cached_property
+    def _grid(self) -> tuple[Array, Array]:
+        n = self._cells
+        grid = np.linspace(-self._extent, self._extent, n + 1)
+        i = np.arange(n + 1)
+        index = i[:, None] + i
+        if self._extent == np.pi:
+            # Half a turn is n of the steps between the angles of μ.
+            index = (index + n * (2 * np.abs(i[:, None] - i) > n)) % (2 * n)
+        return grid, self._on_grid(grid, index) / self.temperature
+
+    @cached_property
+    def _least(self) -> Array:  # type: ignore[override]
+        # In a cell through which the jump goes either side may have the lower U.
+        (grid, energy), n = self._grid, self._cells
+        if self._extent < np.pi:
+            return energy
+        i = np.arange(n + 1)
+        one, two = np.nonzero(np.abs(2 * np.abs(i[:, None] - i) - n) <= 3)
+        out = energy.copy()
+        beyond = -self._heights(_points(np.stack([grid[one], grid[two]], axis=-1)), -1.0)
+        out[one, two] = np.minimum(out[one, two], beyond)
+        return out
+
+    @cached_property
+    def _weights(self) -> Array:
+        """Those of the trapezoidal rule along a side."""
+        weights = np.full(self._cells + 1, 2 * self._extent / self._cells)
+        weights[[0, -1]] /= 2
+        return weights
+
+    @cached_property
+    def _shares(self) -> tuple[Array, float]:
+        """The probability that each point stands for, and the log of the integral of e^{−U/T}."""
+        energy = self._grid[1]
+        mass = np.exp(energy.min() - energy) * np.outer(self._weights, self._weights)
+        total = float(mass.sum())
+        return mass / total, float(np.log(total) - energy.min())
+
+    @property
+    def _mass(self) -> Array:  # type: ignore[override]
+        return self._shares[0]
+
+    @property
+    def _log_normaliser(self) -> float:  # type: ignore[override]
+        return self._shares[1]
+
+    def _once(self, mass: Array) -> Array:
+        return np.append(mass[0] + mass[-1], mass[1:-1])
+
+    @cached_property
+    def jump(self) -> float:
+        """∫|p₊ − p₋| along v₂ = −v₁, for the density p on either side, by the points next to it."""
+        if self._extent < np.pi:
+            return 0.0
+        (_, energy), n = self._grid, self._cells
+        i = np.arange(n)
+        near, far = (np.exp(-energy[i, (i + k) % n] - self._log_normaliser) for k in ((n - 1) // 2, (n + 1) // 2))
+        return float(np.abs(near - far).sum() * 2 * np.pi / n)
+
+    def packed(self) -> Array:
+        return np.append(super().packed(), self.temperature)
+
+    def without_draws(self) -> Array:
+        return np.append(super().without_draws(), self.temperature)
+
+    @cached_property
+    def _textbook_box(self) -> tuple[Array, Array, float]:  # type: ignore[override]
+        sums = self._packed[_FIRST + 2 * self.items :]
+        return self._grid[0], np.diff(sums), float(-self._packed[_LOWEST] - self._log_normaliser)
