@@ -25,7 +25,7 @@ _CELLS_AT_ONE, _MOST_CELLS = 512, 1025
 """Cells on a side of the box at T = 1, and the most at other temperatures."""
 _WIDEST = 0.75
 """The side of a cell at other temperatures, in standard deviations of the narrowest mode that there may be."""
-_MOST_JUMP = 1e-3
+_MOST_JUMP = 5e-3
 """The largest jump of the density at v₂ = −v₁, summed along it, at which samplers that do not see it are right."""
 
 TRUE_ANGLES = (-np.pi / 24, np.pi / 8)
@@ -393,7 +393,7 @@ class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[override]
             raise SpecError(
                 "temperature",
                 self.temperature,
-                f"{self.title} would have a density of {self.jump:.1g} where v₂ = −v₁ and U jumps, and gradients do not show a jump; allowed are temperatures with at most {_MOST_JUMP:g}",
+                f"{self.title} would have a density of {self.jump:.1g} where v₂ = −v₁ and U jumps, and gradients do not show a jump; allowed are lower temperatures, with at most {_MOST_JUMP:g}",
             )
 
     @cached_property

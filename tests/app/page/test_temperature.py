@@ -9,6 +9,8 @@ from sgmcmc_lab.app.page.equations import about
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.energies import energy_label
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets import TARGETS
 
 
 def page(target, **settings):
@@ -21,10 +23,13 @@ def has_slider(state):
     return any(key[0] == "settings" and key[2] for key in controls.parts())
 
 
-def test_the_slider_is_there_where_the_target_has_answers_at_other_temperatures():
+def test_the_slider_is_there_where_the_target_has_answers_at_other_temperatures(monkeypatch):
     assert has_slider(page("quartic")) and has_slider(page("typed"))
     assert has_slider(page("posterior")) and has_slider(page("student_mean"))
-    assert not has_slider(page("mises_posterior", lanes=[{"sampler": "exact"}]))
+    torus = page("mises_posterior", lanes=[{"sampler": "exact"}])
+    assert has_slider(torus)
+    monkeypatch.setattr(TARGETS["mises_posterior"], "has_temperatures", classmethod(lambda cls: False))
+    assert not has_slider(torus)
 
 
 def test_another_temperature_is_in_the_link_starts_again_and_fits_the_first_step():
@@ -42,6 +47,20 @@ def test_a_target_without_answers_there_goes_back_to_one_with_a_sentence():
     state = page("quartic", temperature=0.25)
     (_, said) = state.set_target("gamma")
     assert "Gamma has no finite integral at 0" in said and state.experiment.temperature == 1
+
+
+def test_the_torus_keeps_its_temperature_and_refuses_one_at_which_its_density_jumps():
+    state = page("mises_posterior", lanes=[{"sampler": "geodesic_sgld"}])
+    first = dict(state.experiment.lanes[0].sampler.params)["step_size"]
+    state.set_temperature(4.0)
+    target = state.experiment.make_target()
+    assert dict(state.experiment.lanes[0].sampler.params)["step_size"] > first
+    assert target.temperature == 4 and target.columns[0].shown[0] < -0.5
+    few = {"key": "mises_posterior", "params": {"items": 10, "concentration": 10.0}}
+    other = page(few, lanes=[{"sampler": "exact"}])
+    with pytest.raises(SpecError, match="v₂ = −v₁ and U jumps"):
+        other.set_temperature(10.0)
+    assert other.experiment.temperature == 1
 
 
 def test_the_energy_that_is_typed_has_the_temperature_in_its_formula():

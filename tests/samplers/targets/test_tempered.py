@@ -216,7 +216,7 @@ def test_a_hierarchys_own_coordinates_have_a_jacobian_that_is_not_divided():
 
 OF_ONE_FAMILY = (
     *("bingham", "matrix_langevin", "sphere_dirichlet", "linear_table", "student_mean", "tied_means"),
-    *("eight_schools", "lasso", "logistic_large", "circle_mixture", "sphere_mixture"),
+    *("eight_schools", "lasso", "logistic_large", "circle_mixture", "sphere_mixture", "mises_posterior"),
 )
 
 
