@@ -17,7 +17,16 @@ from sgmcmc_lab.samplers.targets.vmf import log_normaliser
 from tests.helpers.checks_samplers import reference_draws
 from tests.helpers.checks_targets import energies_at, energies_error
 from tests.helpers.edited import edited, faulty
-from tests.helpers.statistics import apart, failures, ks_verdict, mean_verdict, start_with
+from tests.helpers.statistics import (
+    apart,
+    draws_of,
+    exact_start,
+    failures,
+    fast_cdf,
+    ks_verdict,
+    mean_verdict,
+    start_with,
+)
 
 FALSE_ALARM = 1e-4
 """The false-alarm rate of each statistical test, from the spread of 64 independent chains."""
@@ -590,6 +599,38 @@ def test_samplers_have_the_tempered_law_of_a_skewed_target(sampler, temperature)
     assert verdicts(made, mean, variance, n_steps // 2, n_steps) == []
     # At T = 1 the same chains have another law.
     assert verdicts(replace(made, temperature=1.0), mean, variance, n_steps // 2, n_steps)
+
+
+EXACT_CHAINS = {
+    "circle_mixture": ("gmc", 0.3, 5, (0,)),
+    "von_mises": ("gmc", 0.3, 5, (0,)),
+    "bingham": ("gmc", 0.3, 5, (0, 2)),
+    "sphere_mixture": ("gmc", 0.3, 5, (0, 2)),
+    "student_mean": ("hmc", 0.4, 5, (0,)),
+    "eight_schools": ("hmc", 0.4, 5, (0, 1, 9)),
+}
+"""A sampler with an accept step, its step size and number of leapfrog steps, and the columns to compare."""
+
+
+def ranks(key, heat, against, n_steps=200):
+    """KS of 128 chains at this temperature, from exact draws, against the columns at another."""
+    sampler, step, leaps, which = EXACT_CHAINS[key]
+    made = spec(key, sampler, heat, step_size=step, n_leapfrog=leaps)
+    state = start_with(replace(made, n_chains=128))
+    exact_start(state)
+    state.advance(50)
+    values = state.target.values(draws_of(state, n_steps, 1))
+    columns = make_target(made.target, against).columns
+    uniforms = [(columns[k].name, fast_cdf(columns[k])(values[..., k])) for k in which]
+    return failures([ks_verdict(name, u, FALSE_ALARM, len(which)) for name, u in uniforms])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", EXACT_CHAINS)
+def test_chains_with_an_accept_step_keep_the_columns_of_their_temperature(key):
+    """Planted fault: chains at T = 1."""
+    assert ranks(key, 2.0, 2.0) == []
+    assert ranks(key, 1.0, 2.0)
 
 
 @pytest.mark.slow
