@@ -372,7 +372,7 @@ def _points(angles: Array) -> Array:
 # --- at another temperature ------------------------------------------------------------------------------------------
 
 
-class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[override]
+class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[misc, override]
     """e^{−U/T} of the posterior, on a grid of the box that holds it, or of the whole torus.
 
     Where v₂ passes −v₁, μ jumps to the other side, and U with it. The cells of the whole torus are odd in number, so
@@ -397,7 +397,7 @@ class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[override]
             )
 
     @cached_property
-    def _extent(self) -> float:  # type: ignore[override]
+    def _extent(self) -> float:
         """Half the width of a box that holds all but 1e-16, where the angles are less than π apart; else π."""
         extent = np.pi if self.temperature > 1 else self.base._extent
         # A narrow distribution shows its width on a grid that is hardly wider.
@@ -427,7 +427,7 @@ class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[override]
         return grid, self._on_grid(grid, index) / self.temperature
 
     @cached_property
-    def _least(self) -> Array:  # type: ignore[override]
+    def _least(self) -> Array:
         # In a cell through which the jump goes either side may have the lower U.
         (grid, energy), n = self._grid, self._cells
         if self._extent < np.pi:
@@ -455,11 +455,11 @@ class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[override]
         return mass / total, float(np.log(total) - energy.min())
 
     @property
-    def _mass(self) -> Array:  # type: ignore[override]
+    def _mass(self) -> Array:
         return self._shares[0]
 
     @property
-    def _log_normaliser(self) -> float:  # type: ignore[override]
+    def _log_normaliser(self) -> float:
         return self._shares[1]
 
     def _once(self, mass: Array) -> Array:
@@ -482,6 +482,6 @@ class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[override]
         return np.append(super().without_draws(), self.temperature)
 
     @cached_property
-    def _textbook_box(self) -> tuple[Array, Array, float]:  # type: ignore[override]
+    def _textbook_box(self) -> tuple[Array, Array, float]:
         sums = self._packed[_FIRST + 2 * self.items :]
         return self._grid[0], np.diff(sums), float(-self._packed[_LOWEST] - self._log_normaliser)
