@@ -20,7 +20,7 @@ from sgmcmc_lab.samplers.targets.expectations import sum_ordered, sum_products
 # data, and the masses of the cells in an envelope of the density, summed up from 0 on.
 _KAPPA, _EXTENT, _CELLS, _LOWEST, _ITEMS, _HEAT, _FIRST = range(7)
 _LEFT_OUT = 42.0
-"""Where U/T exceeds its lowest value by this much there is less than 1e-16 of the distribution."""
+"""Up to how far above the lowest U/T there is all of the distribution but 1e-16."""
 _CELLS_AT_ONE, _MOST_CELLS = 512, 1025
 """Cells on a side of the box at T = 1, and the most at other temperatures."""
 _WIDEST = 0.75

@@ -20,7 +20,7 @@ FALSE_ALARM = 1e-4
 FEW = {"items": 20, "concentration": 12.0, "data_seed": 5}
 """κ, the data and the box below are those of this setting."""
 AT = (-0.4, 0.1, 0.5)
-"""Where the CDF is compared."""
+"""The places at which the CDF is compared."""
 
 
 @cache
