@@ -11,14 +11,15 @@ from sgmcmc_lab.app.page.controls import sentence
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.formulas import COMMAS, LONGEST, in_lines
 from sgmcmc_lab.app.views.theme import theme
-from sgmcmc_lab.samplers.choices import make_schedule
+from sgmcmc_lab.samplers.choices import make_schedule, make_target
+from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
 from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, Lane
 from sgmcmc_lab.samplers.requirements import MEMORY
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET
 from sgmcmc_lab.samplers.targets import Target
-from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature
+from sgmcmc_lab.samplers.targets.at_temperature import divided_tex
 
 
 def _formula(tex: str) -> Any:
@@ -43,11 +44,22 @@ h2 { margin: 8px 4px 2px; font-size: 16px; }
 """
 
 
-def _what_it_is(target: Any) -> str:
+def _what_it_is(target: Any, temperature: float) -> str:
     """The name of a target's first sentence, which is about T = 1."""
-    if isinstance(target, AtTemperature):
-        return "Distribution at T = 1"
-    return "Distribution" if isinstance(target, Target) else "Model"
+    if not isinstance(target, Target):
+        return "Model"
+    return "Distribution" if temperature == 1 else "Distribution at T = 1"
+
+
+def energy_of(experiment: Experiment) -> str:
+    """The energy of an experiment's target in LaTeX, divided by a temperature other than 1.
+
+    A Gaussian at another temperature is a Gaussian, whose own formula would have no T.
+    """
+    if experiment.of_model:
+        return str(ANY_TARGET[experiment.target.key].tex)
+    tex = make_target(experiment.target).tex
+    return tex if experiment.temperature == 1 else divided_tex(tex, experiment.temperature)
 
 
 def cards(state: AppState) -> list[Any]:
@@ -55,7 +67,11 @@ def cards(state: AppState) -> list[Any]:
     experiment, colours = state.experiment, theme(state.dark)
     target = ANY_TARGET[experiment.target.key] if experiment.of_model else experiment.make_target()
     what = "Model" if experiment.of_model else "Target"
-    out = [card(colours.faint, f"{what}: {target.title}", [target.tex], about(target, {}))]
+    out = [
+        card(
+            colours.faint, f"{what}: {target.title}", [energy_of(experiment)], about(target, {}, experiment.temperature)
+        )
+    ]
     seen = set()
     for i, (lane, title) in enumerate(zip(experiment.lanes, state.lane_titles(), strict=True)):
         own, sampler = formulas_of(state, i), ANY_SAMPLER[lane.sampler.key]
@@ -113,11 +129,11 @@ def formulas_of(state: AppState, lane: int) -> tuple[str, ...]:
     return tuple(tex for tex in (recipe.tex("D"), recipe.tex("Q"), drift) if len(tex) < LONGEST)
 
 
-def about(target: Any, facts: Mapping[str, str]) -> str:
+def about(target: Any, facts: Mapping[str, str], temperature: float = 1.0) -> str:
     """The entries of a target's card: what it is, what its data are, where it comes from."""
     of_data = "".join(entry(label.capitalize(), text) for label, text in facts.items())
     return (
-        entry(_what_it_is(target), sentence(target))
+        entry(_what_it_is(target, temperature), sentence(target))
         + of_data
         + (entry("Source", target.source) if target.source else "")
     )

@@ -52,6 +52,8 @@ class Improving:
         """Whether the lane has another recipe by now, or is gone."""
         self._set: dict[str, Any] = {}
         """The parameters of the sampler that the search has typed last."""
+        self._told: Any = None
+        """The recipe and the target of the result's figures; None where it has none."""
         self.family = pmui.Select(
             label="Family",
             options={title: kind for kind, title in FAMILIES.items()},
@@ -87,8 +89,20 @@ class Improving:
         """End the search, for its card is gone."""
         self._given_up = True
 
+    def refresh(self) -> None:
+        """Take the result away when its figures are of another recipe, step size or target."""
+        if self._told is not None and self._told != self._shown():
+            self._told = None
+            self.result.say("")
+
+    def _shown(self) -> Any:
+        experiment = self._state.experiment
+        sampler = experiment.lanes[self._lane].sampler if self._lane < len(experiment.lanes) else None
+        return sampler, experiment.target, experiment.temperature
+
     def _begin(self) -> None:
         state = self._state
+        self._told = None
         choice = state.experiment.lanes[self._lane].sampler
         target = state.experiment.make_target()
         recipe = cast(RecipeSampler, make_sampler(choice)).recipe(target)
@@ -165,6 +179,8 @@ class Improving:
             self._show(True, text, share=found.tried / EVALUATIONS)
 
     def _end(self, first: Found | None, last: Found | None, before: Check | None, after: Check | None) -> None:
+        # A recipe that was changed while chains checked the found one has none of these figures.
+        self._given_up |= not self._mine()
         if first is None or last is None:
             self._show(False, "")
         elif self._given_up:
@@ -180,9 +196,9 @@ class Improving:
                 f"{better}{_gaps(before or first, after or last)} {_count(last.tried)} {step} {times}".strip(),
                 "success",
             )
-            if self._mine():
-                # The statistics would mix all recipes on the way.
-                self._state.reset()
+            self._told = self._shown()
+            # The statistics would mix all recipes on the way.
+            self._state.reset()
 
 
 def _count(tried: int) -> str:

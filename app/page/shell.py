@@ -289,6 +289,7 @@ class Page(Session):
         shown = (
             state.dark,
             target,
+            experiment.temperature,
             [
                 (lane.sampler.key, lane.gradient.key, update_of(lane), *formulas_of(state, i))
                 for i, lane in enumerate(experiment.lanes)
@@ -300,7 +301,8 @@ class Page(Session):
         # Formulas take the browser and the server a moment; other data change no formula.
         of, facts = self._facts
         known = MODELS[experiment.target.key] if experiment.of_model else experiment.make_target()
-        self._formulas[0][-1].object = description(about(known, facts if of == experiment.target else {}))
+        entries = about(known, facts if of == experiment.target else {}, experiment.temperature)
+        self._formulas[0][-1].object = description(entries)
 
 
 @lru_cache(maxsize=64)

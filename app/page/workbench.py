@@ -256,6 +256,7 @@ class _Card:
 
     def refresh(self) -> None:
         """Show what the state holds; what is being typed and was refused stays as it is."""
+        self.improving.refresh()
         sampler = self._sampler()
         recipe = sampler.recipe(self.state.experiment.make_target())
         self._silent = True

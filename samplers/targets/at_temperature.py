@@ -9,6 +9,13 @@ from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Target
 
 
+def divided_tex(tex: str, temperature: float) -> str:
+    """U(θ)/T in LaTeX, from an energy in LaTeX at T = 1."""
+    left, equals, right = tex.partition("=")
+    whole = rf"\frac1T\Bigl[{right.strip()}\Bigr]" if equals else rf"\frac1T\,{left}"
+    return rf"\frac{{U(\theta)}}{{T}} = {whole},\quad T = {temperature:g}"
+
+
 class AtTemperature(Target):
     """The distribution e^{−U/T} of another target's energy U, T ≠ 1; its class is also a subclass of that target's."""
 
@@ -27,9 +34,7 @@ class AtTemperature(Target):
     @property
     def tex(self) -> str:  # type: ignore[override]
         """U(θ)/T in LaTeX."""
-        left, equals, right = self.base.tex.partition("=")
-        whole = rf"\frac1T\Bigl[{right.strip()}\Bigr]" if equals else rf"\frac1T\,{left}"
-        return rf"\frac{{U(\theta)}}{{T}} = {whole},\quad T = {self.temperature:g}"
+        return divided_tex(self.base.tex, self.temperature)
 
 
 class Divided(AtTemperature):

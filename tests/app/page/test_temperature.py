@@ -5,7 +5,7 @@ import pytest
 from sgmcmc_lab.app.live import runner
 from sgmcmc_lab.app.live_page import document
 from sgmcmc_lab.app.page.controls import Controls
-from sgmcmc_lab.app.page.equations import about
+from sgmcmc_lab.app.page.equations import about, cards, energy_of
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.energies import energy_label
 from sgmcmc_lab.samplers import Experiment
@@ -74,7 +74,21 @@ def test_what_is_of_the_energy_or_of_temperature_1_is_said_to_be():
     for temperature, label, entry in ((1, "U(θ)", "Distribution<"), (2, "U(θ)/T", "Distribution at T = 1<")):
         state = page("gaussian_mixture", temperature=temperature)
         target = state.experiment.make_target()
-        assert energy_label(target) == label and entry in about(target, {})
+        assert energy_label(target) == label and entry in about(target, {}, temperature)
+
+
+@pytest.mark.parametrize("target", ["gaussian", "correlated_gaussian", "banana", "typed"])
+def test_the_card_of_any_target_divides_its_energy_by_the_temperature(target):
+    """Fails where a target that stays of its family at T has the card of T = 1."""
+    state = page(target)
+    plain = energy_of(state.experiment)
+    state.set_temperature(0.25)
+    shown = [str(part.object) for part in cards(state)[0].select(lambda one: hasattr(one, "object"))]
+    whole = " ".join(shown)
+    assert plain.startswith("U(") and energy_of(state.experiment).count(r"\frac1T") == 1
+    assert r"\frac1T" in whole and "T = 0.25" in whole and "Distribution at T = 1" in whole
+    state.set_temperature(1)
+    assert energy_of(state.experiment) == plain
 
 
 @pytest.mark.slow

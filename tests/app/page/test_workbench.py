@@ -327,6 +327,11 @@ def test_improve_types_better_recipes_into_the_fields(monkeypatch):
     gaps = [float(text) for text in re.findall(r"gradient ([\d.]+) → ([\d.]+),", heard[-1])[0]]
     assert gaps == pytest.approx([before.per_gradient, found.per_gradient], rel=0.15)
     assert heard[-1].count("predicted") == 2 and "± " in heard[-1]
+    # Another recipe has none of these figures.
+    made.refresh()
+    assert "predicted" in own.result.object
+    state.set_recipe(0, diffusion_entries=("0", "0", "7"))
+    assert own.result.object == "" and not own.result.visible
     state, made, own, heard = improving(monkeypatch, most=1)
     before = state.experiment.lanes[0].sampler.values()
     own.button.clicks += 1
