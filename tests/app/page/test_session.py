@@ -181,3 +181,20 @@ def test_models_change_when_the_browser_has_drawn_the_page(fault):
 
     early, said, value, visible = asyncio.run(live())
     assert bool(early) == fault and said == ["", "late"] and value == 50 and visible
+
+
+@pytest.mark.slow
+def test_the_formula_of_the_target_follows_the_temperature():
+    """Fails where a page keeps the formula of the temperature before."""
+
+    async def live():
+        session, document, connection = opened("?target=banana&temperature=0.25&play=0")
+        for temperature in (0.25, 4, 1):
+            session.state.set_temperature(temperature)
+            session._refresh_cards()
+            parts = session._formulas[0].select(lambda one: hasattr(one, "object"))
+            formula = next(str(part.object) for part in parts if "$$" in str(part.object))
+            assert (f"T = {temperature:g}" in formula) == (temperature != 1)
+        document.destroy(connection)
+
+    asyncio.run(live())
