@@ -51,7 +51,7 @@ CELLS_END = 120
 MODES = 10
 """Eigenvalues next to zero that are looked at; the slowest of them has the gap."""
 EVALUATIONS = 100
-"""Recipes that a search tries, at most."""
+"""Recipes that each stage of a search tries, at most."""
 LARGEST = 5.0
 """The largest logarithm of a ratio of entries, and the largest |c| of a function e^{cb}."""
 MOST_CURL = 50.0
@@ -97,6 +97,8 @@ class Found(NamedTuple):
     score: Score
     tried: int
     """Recipes that were scored."""
+    most: int
+    """Recipes that the search scores at most."""
     improved: bool
     """Whether this one is better than the one before."""
 
@@ -298,6 +300,14 @@ class Family:
         varying = ["c of D"] if self._n == 1 else ["c of D", "c of Q"]
         return (*constants, *(varying if self.kind == VARYING else []))
 
+    @property
+    def stages(self) -> list[tuple[str, ...]]:
+        """The coefficients of each stage: three of constant matrices are searched before all, since a simplex of five
+        needs more recipes to find as good ones.
+        """
+        constants = self.names[:3]
+        return [constants, self.names] if len(self.names) > len(constants) else [self.names]
+
     def first(self) -> Array:
         """The coefficients of the constant matrices nearest to what was typed."""
         return np.array([self._known[label] for label in self.names])
@@ -381,42 +391,56 @@ def _text(value: float, rest: str) -> str:
 
 
 def climb(
-    recipe: Recipe, target: Target, kind: str = VARYING, most: int = EVALUATIONS, seconds: float = np.inf
+    recipe: Recipe, target: Target, kind: str = VARYING, each: int = EVALUATIONS, seconds: float = np.inf
 ) -> Iterator[Found]:
     """The best recipe so far, after each one or two that are tried, by Nelder and Mead's simplex.
 
-    It begins with the recipe itself, and never yields a worse one. Close the generator to end the search; after so
-    many ``seconds`` it ends by itself. Raises :class:`SearchError` at the first one where there is nothing to search.
+    It begins with the recipe itself, and never yields a worse one. ``each`` is the most recipes of a stage. Close the
+    generator to end the search; after so many ``seconds`` it ends by itself. Raises :class:`SearchError` at the first
+    one where there is nothing to search.
     """
     end = time.perf_counter() + seconds
     family = Family(recipe, target, kind)
-    search = _Search(family, most)
+    search = _Search(family, each)
     yield search.begin()
     x = family.first()
-    size = FIRST
-    while size > ENOUGH and search.tried < most:
-        simplex = np.vstack([x, x + size * np.diag(np.maximum(1.0, np.abs(x)))])
-        while search.tried < most:
-            before = search.tried
-            found = minimize(
-                search, simplex[0], method="Nelder-Mead", options={"initial_simplex": simplex, "maxiter": 2}
-            )
-            simplex, heights = found.final_simplex
-            yield search.found()
-            if time.perf_counter() > end:
-                return
-            spread = np.abs(simplex - simplex[0]).max()
-            if spread < ENOUGH or (search.tried == before and np.ptp(heights) < 1e-6):
-                break
-        # Once more around the best, in case that the simplex has become flat.
-        x, size = np.array(simplex[0]), size / 4 if search.take_news() else 0.0
+    for names in family.stages:
+        free, size = [family.names.index(label) for label in names], FIRST
+        while size > ENOUGH and search.tried < search.most:
+            simplex = np.tile(x[free], (len(free) + 1, 1))
+            simplex[1:] += size * np.diag(np.maximum(1.0, np.abs(x[free])))
+            while search.tried < search.most:
+                before = search.tried
+                found = minimize(
+                    lambda y, x=x, free=free: search(_with(x, free, y)),
+                    simplex[0],
+                    method="Nelder-Mead",
+                    options={"initial_simplex": simplex, "maxiter": 2},
+                )
+                simplex, heights = found.final_simplex
+                yield search.found()
+                if time.perf_counter() > end:
+                    return
+                spread = np.abs(simplex - simplex[0]).max()
+                if spread < ENOUGH or (search.tried == before and np.ptp(heights) < 1e-6):
+                    break
+            # Once more around the best, in case that the simplex has become flat.
+            x, size = _with(x, free, simplex[0]), size / 4 if search.take_news() else 0.0
+        search.most = search.tried + each
+
+
+def _with(x: Array, places: Sequence[int], values: Array) -> Array:
+    out = np.array(x)
+    out[list(places)] = values
+    return out
 
 
 class _Search:
     """The function that is minimised, which remembers its values and the best of them."""
 
-    def __init__(self, family: Family, most: int):
-        self.family, self.most = family, most
+    def __init__(self, family: Family, each: int):
+        self.family, self.most = family, each
+        self.all = each * len(family.stages)
         self.tried = 0
         self._known: dict[tuple[float, ...], float] = {}
         self._best: tuple[Recipe, Score] | None = None
@@ -462,7 +486,7 @@ class _Search:
         """How far it is."""
         assert self._best is not None
         improved, self._told = self._best is not self._told, self._best
-        return Found(*self._best, self.tried, improved)
+        return Found(*self._best, self.tried, self.all, improved)
 
     def take_news(self) -> bool:
         """Whether it has become better since this was last asked."""
@@ -471,12 +495,12 @@ class _Search:
 
 
 def improve(
-    recipe: Recipe, target: Target, kind: str = VARYING, most: int = EVALUATIONS,
+    recipe: Recipe, target: Target, kind: str = VARYING, each: int = EVALUATIONS,
     progress: Callable[[Found], None] | None = None,
 ) -> Found:  # fmt: skip
     """The best recipe of the family, after all of the search."""
     found = None
-    for found in climb(recipe, target, kind, most):
+    for found in climb(recipe, target, kind, each):
         if progress is not None:
             progress(found)
     assert found is not None

@@ -19,7 +19,7 @@ from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, Lane
 from sgmcmc_lab.samplers.requirements import MEMORY
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET
 from sgmcmc_lab.samplers.targets import Target
-from sgmcmc_lab.samplers.targets.at_temperature import divided_tex
+from sgmcmc_lab.samplers.targets.at_temperature import tempered_tex
 
 
 def _formula(tex: str) -> Any:
@@ -52,14 +52,14 @@ def _what_it_is(target: Any, temperature: float) -> str:
 
 
 def energy_of(experiment: Experiment) -> str:
-    """The energy of an experiment's target in LaTeX, divided by a temperature other than 1.
+    """The energy of an experiment's target in LaTeX, with the distribution at a temperature other than 1.
 
     A Gaussian at another temperature is a Gaussian, whose own formula would have no T.
     """
     if experiment.of_model:
         return str(ANY_TARGET[experiment.target.key].tex)
     tex = make_target(experiment.target).tex
-    return tex if experiment.temperature == 1 else divided_tex(tex, experiment.temperature)
+    return tex if experiment.temperature == 1 else tempered_tex(tex, experiment.temperature)
 
 
 def cards(state: AppState) -> list[Any]:

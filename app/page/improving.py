@@ -18,7 +18,6 @@ from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.search import (
-    EVALUATIONS,
     FAMILIES,
     VARYING,
     Check,
@@ -176,7 +175,7 @@ class Improving:
     def _say(self, first: Found, found: Found) -> None:
         if not self._over:
             text = f"{_count(found.tried)} {_gaps(first, found)}"
-            self._show(True, text, share=found.tried / EVALUATIONS)
+            self._show(True, text, share=found.tried / found.most)
 
     def _end(self, first: Found | None, last: Found | None, before: Check | None, after: Check | None) -> None:
         # A recipe that was changed while chains checked the found one has none of these figures.

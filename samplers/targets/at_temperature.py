@@ -9,11 +9,9 @@ from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Target
 
 
-def divided_tex(tex: str, temperature: float) -> str:
-    """U(θ)/T in LaTeX, from an energy in LaTeX at T = 1."""
-    left, equals, right = tex.partition("=")
-    whole = rf"\frac1T\Bigl[{right.strip()}\Bigr]" if equals else rf"\frac1T\,{left}"
-    return rf"\frac{{U(\theta)}}{{T}} = {whole},\quad T = {temperature:g}"
+def tempered_tex(tex: str, temperature: float) -> str:
+    """The energy U in LaTeX, as at T = 1, and its distribution at this temperature."""
+    return rf"{tex},\quad p(\theta) \propto e^{{-U(\theta)/T}},\ T = {temperature:g}"
 
 
 class AtTemperature(Target):
@@ -33,8 +31,7 @@ class AtTemperature(Target):
 
     @property
     def tex(self) -> str:  # type: ignore[override]
-        """U(θ)/T in LaTeX."""
-        return divided_tex(self.base.tex, self.temperature)
+        return tempered_tex(self.base.tex, self.temperature)
 
 
 class Divided(AtTemperature):

@@ -28,7 +28,7 @@ def best_curl():
     """Whether the search finds the Q with the largest gap for D = 1, the least |q| that has it, and that gap."""
     target = TARGETS["correlated_gaussian"]()
     try:
-        found = search.improve(preset("sgld", 2, target.formula()), target, CURL, most=40)
+        found = search.improve(preset("sgld", 2, target.formula()), target, CURL, each=40)
     except ValueError:
         return False
     D, Q = numbers(found.recipe)
@@ -73,7 +73,7 @@ def test_constant_matrices_do_at_least_as_well_as_the_best_curl():
     """With D free too the gap per gradient is at least that of the best Q. Planted fault: D = 1 and Q = 0."""
     target = TARGETS["correlated_gaussian"]()
     start = preset("sgld", 2, target.formula())
-    found = search.improve(start, target, CONSTANT, most=90)
+    found = search.improve(start, target, CONSTANT, each=90)
     strength = fokker_planck.optimal_curl(RIDGE)
     curl = preset("curl_sgld", 2, target.formula(), curl_strength=strength)
     step = search.stable_step(curl, target)
@@ -82,6 +82,19 @@ def test_constant_matrices_do_at_least_as_well_as_the_best_curl():
     assert search.score(start, target).per_gradient < 0.5 * best
     D, _ = numbers(found.recipe)
     assert np.linalg.eigvalsh(D)[0] > 0 and np.trace(D) == pytest.approx(2, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_functions_of_theta_do_at_least_as_well_as_constant_matrices(monkeypatch):
+    """Planted fault: all five coefficients are searched from the first recipe on, with the recipes of one stage."""
+    target = TARGETS["correlated_gaussian"]()
+    start = preset("sgld", 2, target.formula())
+    constant = search.improve(start, target, CONSTANT)
+    varying = search.improve(start, target, VARYING)
+    assert constant.tried <= constant.most < varying.tried <= varying.most
+    assert varying.score.per_gradient >= constant.score.per_gradient
+    monkeypatch.setattr(search.Family, "stages", property(lambda family: [family.names]))
+    assert search.improve(start, target, VARYING, each=100).score.per_gradient < 0.95 * constant.score.per_gradient
 
 
 @pytest.mark.parametrize("q", [0.0, 2.0])
@@ -135,7 +148,7 @@ def test_the_search_beats_every_preset_on_the_double_well():
     """
     target = TARGETS["double_well"]()
     start = preset("sghmc", 1, WELL)
-    found = search.improve(start, target, VARYING, most=60)
+    found = search.improve(start, target, VARYING, each=60)
     fits = [cls for key, cls in PRESETS.items() if key not in NAIVE and not cls.positive and 1 in cls.dims]
     assert {cls.key for cls in fits} >= {"sgld", "hmc", "sghmc", "sgnht", "gsgrhmc"}
     others = [chains(cls.recipe(1, WELL)) for cls in fits]
@@ -176,7 +189,7 @@ def test_the_law_of_the_found_recipe():
 @pytest.mark.slow
 def test_a_search_never_gets_worse_and_ends_when_it_is_told():
     target = TARGETS["double_well"]()
-    steps = list(search.climb(preset("sgld", 1, WELL), target, most=25))
+    steps = list(search.climb(preset("sgld", 1, WELL), target, each=25))
     heights = [one.score.per_gradient for one in steps]
     assert heights == sorted(heights) and heights[-1] > heights[0]
     assert steps[-1].tried <= 25

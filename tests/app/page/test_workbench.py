@@ -293,7 +293,7 @@ def improving(monkeypatch, target="double_well", kind="varying", most=15):
     state.open_workbench()
     if target != "double_well":
         state.set_target(target)
-    monkeypatch.setattr(page_search, "climb", partial(search.climb, most=most))
+    monkeypatch.setattr(page_search, "climb", partial(search.climb, each=most))
     monkeypatch.setattr(search, "MEMORIES", 500)
     monkeypatch.setattr(page_search, "SHOWN_SECONDS", 0.0)
     made = Workbench(state, lambda *_: None, lambda call: call(), asyncio.run)
