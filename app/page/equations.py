@@ -19,7 +19,7 @@ from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, Lane
 from sgmcmc_lab.samplers.requirements import MEMORY
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET
 from sgmcmc_lab.samplers.targets import Target
-from sgmcmc_lab.samplers.targets.at_temperature import tempered_tex
+from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature, tempered_tex
 
 
 def _formula(tex: str) -> Any:
@@ -133,7 +133,7 @@ def about(target: Any, facts: Mapping[str, str], temperature: float = 1.0) -> st
     """The entries of a target's card: what it is, what its data are, where it comes from."""
     of_data = "".join(entry(label.capitalize(), text) for label, text in facts.items())
     return (
-        entry(_what_it_is(target, temperature), sentence(target))
+        entry(_what_it_is(target, temperature), sentence(target.base if isinstance(target, AtTemperature) else target))
         + of_data
         + (entry("Source", target.source) if target.source else "")
     )

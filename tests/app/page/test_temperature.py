@@ -89,6 +89,7 @@ def test_the_card_of_any_target_has_the_distribution_at_the_temperature(target):
         "U(" in plain and energy_of(state.experiment) == plain + r",\quad p(\theta) \propto e^{-U(\theta)/T},\ T = 0.25"
     )
     assert r"\propto" in whole and "T = 0.25" in whole and "Distribution at T = 1" in whole
+    assert "e^{−U/T}" not in whole, "the sentence beside it is about T = 1"
     state.set_temperature(1)
     assert energy_of(state.experiment) == plain
 
