@@ -116,7 +116,7 @@ def test_a_file_has_the_table_of_exact_draws_where_a_lane_makes_them(sampler, th
     state = AppState(experiment=experiment)
     page = document._page(state, document._alone(experiment, ()), False)
     (n,) = page["target"]["base"]["params"]["shape"]
-    assert n == (len(experiment.make_target().packed()) if there else 5 + 2 * 100)
+    assert n == (len(experiment.make_target().packed()) if there else 6 + 2 * 100)
 
 
 @pytest.mark.parametrize(("key", "number", "live"), [("own", 1, False), ("gap", 1, False), ("circle", 4, True)])
