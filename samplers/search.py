@@ -406,10 +406,10 @@ def climb(
     x = family.first()
     for names in family.stages:
         free, size = [family.names.index(label) for label in names], FIRST
-        while size > ENOUGH and search.tried < search.most:
+        while size > ENOUGH and search.tried < search.limit:
             simplex = np.tile(x[free], (len(free) + 1, 1))
             simplex[1:] += size * np.diag(np.maximum(1.0, np.abs(x[free])))
-            while search.tried < search.most:
+            while search.tried < search.limit:
                 before = search.tried
                 found = minimize(
                     lambda y, x=x, free=free: search(_with(x, free, y)),
@@ -426,7 +426,7 @@ def climb(
                     break
             # Once more around the best, in case that the simplex has become flat.
             x, size = _with(x, free, simplex[0]), size / 4 if search.take_news() else 0.0
-        search.most = search.tried + each
+        search.limit = search.tried + each
 
 
 def _with(x: Array, places: Sequence[int], values: Array) -> Array:
@@ -439,12 +439,12 @@ class _Search:
     """The function that is minimised, which remembers its values and the best of them."""
 
     def __init__(self, family: Family, each: int):
-        self.family, self.most = family, each
-        self.all = each * len(family.stages)
+        self.family, self.limit = family, each
+        self.most = each * len(family.stages)
         self.tried = 0
         self._known: dict[tuple[float, ...], float] = {}
         self._best: tuple[Recipe, Score] | None = None
-        self._told: Any = None
+        self._yielded: Any = None
         self._last: Any = None
         self._why = ""
 
@@ -466,7 +466,7 @@ class _Search:
         return self._known[key]
 
     def _value(self, x: Array) -> float:
-        if self.tried >= self.most or not self.family.inside(x):
+        if self.tried >= self.limit or not self.family.inside(x):
             return np.inf
         try:
             return -float(np.log(self._take(self.family.recipe(x)).per_gradient))
@@ -485,8 +485,8 @@ class _Search:
     def found(self) -> Found:
         """How far it is."""
         assert self._best is not None
-        improved, self._told = self._best is not self._told, self._best
-        return Found(*self._best, self.tried, self.all, improved)
+        improved, self._yielded = self._best is not self._yielded, self._best
+        return Found(*self._best, self.tried, self.most, improved)
 
     def take_news(self) -> bool:
         """Whether it has become better since this was last asked."""

@@ -19,7 +19,6 @@ from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, Lane
 from sgmcmc_lab.samplers.requirements import MEMORY
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET
 from sgmcmc_lab.samplers.targets import Target
-from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature, tempered_tex
 
 
 def _formula(tex: str) -> Any:
@@ -51,27 +50,23 @@ def _what_it_is(target: Any, temperature: float) -> str:
     return "Distribution" if temperature == 1 else "Distribution at T = 1"
 
 
-def energy_of(experiment: Experiment) -> str:
-    """The energy of an experiment's target in LaTeX, with the distribution at a temperature other than 1.
+def of_card(experiment: Experiment) -> Any:
+    """The model of an experiment, or its target at T = 1: a Gaussian at another temperature has other parameters."""
+    return ANY_TARGET[experiment.target.key] if experiment.of_model else make_target(experiment.target)
 
-    A Gaussian at another temperature is a Gaussian, whose own formula would have no T.
-    """
-    if experiment.of_model:
-        return str(ANY_TARGET[experiment.target.key].tex)
-    tex = make_target(experiment.target).tex
-    return tex if experiment.temperature == 1 else tempered_tex(tex, experiment.temperature)
+
+def energy_of(experiment: Experiment) -> str:
+    """The energy of an experiment's target in LaTeX, with the distribution at a temperature other than 1."""
+    tex, heat = str(of_card(experiment).tex), experiment.temperature
+    return tex if heat == 1 else rf"{tex},\quad p(\theta) \propto e^{{-U(\theta)/T}},\ T = {heat:g}"
 
 
 def cards(state: AppState) -> list[Any]:
     """A card for the target and one for each different sampler and gradient of the lanes."""
     experiment, colours = state.experiment, theme(state.dark)
-    target = ANY_TARGET[experiment.target.key] if experiment.of_model else experiment.make_target()
+    target, heat = of_card(experiment), experiment.temperature
     what = "Model" if experiment.of_model else "Target"
-    out = [
-        card(
-            colours.faint, f"{what}: {target.title}", [energy_of(experiment)], about(target, {}, experiment.temperature)
-        )
-    ]
+    out = [card(colours.faint, f"{what}: {target.title}", [energy_of(experiment)], about(target, {}, heat))]
     seen = set()
     for i, (lane, title) in enumerate(zip(experiment.lanes, state.lane_titles(), strict=True)):
         own, sampler = formulas_of(state, i), ANY_SAMPLER[lane.sampler.key]
@@ -133,7 +128,7 @@ def about(target: Any, facts: Mapping[str, str], temperature: float = 1.0) -> st
     """The entries of a target's card: what it is, what its data are, where it comes from."""
     of_data = "".join(entry(label.capitalize(), text) for label, text in facts.items())
     return (
-        entry(_what_it_is(target, temperature), sentence(target.base if isinstance(target, AtTemperature) else target))
+        entry(_what_it_is(target, temperature), sentence(target))
         + of_data
         + (entry("Source", target.source) if target.source else "")
     )

@@ -51,7 +51,7 @@ class Improving:
         """Whether the lane has another recipe by now, or is gone."""
         self._set: dict[str, Any] = {}
         """The parameters of the sampler that the search has typed last."""
-        self._told: Any = None
+        self._measured: Any = None
         """The recipe and the target of the result's figures; None where it has none."""
         self.family = pmui.Select(
             label="Family",
@@ -90,8 +90,8 @@ class Improving:
 
     def refresh(self) -> None:
         """Take the result away when its figures are of another recipe, step size or target."""
-        if self._told is not None and self._told != self._shown():
-            self._told = None
+        if self._measured is not None and self._measured != self._shown():
+            self._measured = None
             self.result.say("")
 
     def _shown(self) -> Any:
@@ -101,7 +101,7 @@ class Improving:
 
     def _begin(self) -> None:
         state = self._state
-        self._told = None
+        self._measured = None
         choice = state.experiment.lanes[self._lane].sampler
         target = state.experiment.make_target()
         recipe = cast(RecipeSampler, make_sampler(choice)).recipe(target)
@@ -195,7 +195,7 @@ class Improving:
                 f"{better}{_gaps(before or first, after or last)} {_count(last.tried)} {step} {times}".strip(),
                 "success",
             )
-            self._told = self._shown()
+            self._measured = self._shown()
             # The statistics would mix all recipes on the way.
             self._state.reset()
 

@@ -12,7 +12,7 @@ from panel.io.resources import get_dist_path
 from sgmcmc_lab.app import link
 from sgmcmc_lab.app.live.runner import Runner
 from sgmcmc_lab.app.page.controls import Controls, log_stops, slider
-from sgmcmc_lab.app.page.equations import about, cards, description, formulas_of, update_of
+from sgmcmc_lab.app.page.equations import about, cards, description, formulas_of, of_card, update_of
 from sgmcmc_lab.app.page.export import ExportMenu
 from sgmcmc_lab.app.page.labels import with_labels
 from sgmcmc_lab.app.page.notifications import Notifications
@@ -300,8 +300,7 @@ class Page(Session):
             self.show_cards(cards(state))
         # Formulas take the browser and the server a moment; other data change no formula.
         of, facts = self._facts
-        known = MODELS[experiment.target.key] if experiment.of_model else experiment.make_target()
-        entries = about(known, facts if of == experiment.target else {}, experiment.temperature)
+        entries = about(of_card(experiment), facts if of == experiment.target else {}, experiment.temperature)
         self._formulas[0][-1].object = description(entries)
 
 

@@ -132,10 +132,11 @@ def theory(spec: RunSpec, j: int, steps: Array) -> tuple[Array, Array] | None:
             heat = target.temperature
             n_data, count = len(target.data()), round(counts[j] * heat)
             var_a_hat = moments.var_a_hat(n_data, count, noise.batch_size, noise.replacement) / heat**2
-        mean, variance = moments.cir_mean(a, first, h * steps), moments.scir_variance(a, first, h, steps, var_a_hat)
         if MODE in gradient.requires:
             variance = moments.scir_variance_cv(a, first, h, int(steps.max()), var_a_hat)[steps.astype(int)]
-        return unit * mean, unit**2 * variance
+        else:
+            variance = moments.scir_variance(a, first, h, steps, var_a_hat)
+        return unit * moments.cir_mean(a, first, h * steps), unit**2 * variance
     if sampler.process == "geometric_ou":
         mu, sigma = target.packed()[:2]
         return moments.geometric_ou(mu, sigma, first, sampler.time_per_step * steps)

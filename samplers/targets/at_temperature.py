@@ -9,11 +9,6 @@ from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.base import Array, FirstSteps, Target
 
 
-def tempered_tex(tex: str, temperature: float) -> str:
-    """The energy U in LaTeX, as at T = 1, and its distribution at this temperature."""
-    return rf"{tex},\quad p(\theta) \propto e^{{-U(\theta)/T}},\ T = {temperature:g}"
-
-
 class AtTemperature(Target):
     """The distribution e^{−U/T} of another target's energy U, T ≠ 1; its class is also a subclass of that target's."""
 
@@ -28,10 +23,6 @@ class AtTemperature(Target):
         out.__dict__.update({name: value for name, value in base.__dict__.items() if name.startswith("_param")})
         out.__dict__.update(base=base, temperature=float(temperature))
         return out
-
-    @property
-    def tex(self) -> str:  # type: ignore[override]
-        return tempered_tex(self.base.tex, self.temperature)
 
 
 class Divided(AtTemperature):

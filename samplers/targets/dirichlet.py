@@ -281,7 +281,7 @@ class DenseDirichlet(Dirichlet):
         return [rng.standard_gamma(self.alpha + n) for n in counts]
 
 
-class TemperedDirichlet(AtTemperature, Dirichlet):  # type: ignore[override]
+class TemperedDirichlet(AtTemperature, Dirichlet):
     """e^{−U/T} of a Dirichlet posterior, of φ = θ/T: ω ~ Dir(α′ + N/T) with α′ = 1 + (α − 1)/T, where that is positive.
 
     In φ the energy U/T is that of the prior α′ and of N_j/T data in category j, up to a constant; ω is the same. A

@@ -311,7 +311,7 @@ class EightSchools(Target):
         return [log(tau), *effects, mu]
 
 
-class TemperedEightSchools(Divided, EightSchools):  # type: ignore[override]
+class TemperedEightSchools(Divided, EightSchools):
     """e^{−U/T} of the posterior: given τ the effects and μ are Gaussian, with T times the covariance.
 
     Their integral has a factor of τ^c for each effect, of 1/√(σ_j² + τ²) and of the standard deviation of μ given τ, of

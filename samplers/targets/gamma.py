@@ -119,7 +119,7 @@ def tempered_draw(rng, out, params):
         out[c, 0] = params[2] * rng.standard_gamma(params[0])
 
 
-class TemperedGamma(AtTemperature, Gamma):  # type: ignore[override]
+class TemperedGamma(AtTemperature, Gamma):
     """e^{−U/T} of Gamma(a, 1): the gamma distribution with the shape a′ = 1 + (a − 1)/T and the scale T, where a′ > 0.
 
     That is T > 1 − a: every T where a ≥ 1. The recipe with U/T, D = θ and Q = 0 is dθ = (a′ − θ/T) dt + √(2θ) dW, so

@@ -267,7 +267,7 @@ class BayesianLasso(Target):
         return np.asarray(prior - len(self.observations) * (y - theta @ x) * np.array(x) / self.noise_sd**2)
 
 
-class TemperedLasso(Divided, BayesianLasso):  # type: ignore[misc, override]
+class TemperedLasso(Divided, BayesianLasso):  # type: ignore[misc]
     """e^{−U/T} of the posterior: that of the noise σ√T and the shrinkage λ/√T, beyond what is allowed of them, too."""
 
     @cached_property

@@ -255,7 +255,7 @@ class TableLinear(OfTable):
         return np.append((prior - n * residual * x) * np.exp(-2 * scale), of_scale)
 
 
-class TemperedTableLinear(Divided, TableLinear):  # type: ignore[misc, override]
+class TemperedTableLinear(Divided, TableLinear):  # type: ignore[misc]
     """e^{−U/T} of the posterior: again a Student t distribution of each coefficient, and a gamma distribution of 1/σ².
 
     Given σ, U is quadratic in β, whose covariance T multiplies. The integral over β has a factor σ^d that T does not

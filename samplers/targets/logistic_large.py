@@ -252,7 +252,7 @@ class LargeLogistic(Logistic):
         return np.asarray(self._answers.mean + np.linalg.cholesky(self._answers.covariance) @ normals)
 
 
-class TemperedLargeLogistic(Divided, LargeLogistic):  # type: ignore[misc, override]
+class TemperedLargeLogistic(Divided, LargeLogistic):  # type: ignore[misc]
     """e^{−U/T} of the posterior, whose expansion at the mode is the same one in powers of T/N.
 
     The covariance is TU″(θ̂)⁻¹, the mean is T times as far from the mode, and the skewness is √T times as large.

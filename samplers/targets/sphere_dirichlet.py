@@ -150,7 +150,7 @@ class SphereDirichlet(Target):
         return np.asarray(np.sqrt(gammas / gammas.sum()))
 
 
-class TemperedSphereDirichlet(AtTemperature, SphereDirichlet):  # type: ignore[override]
+class TemperedSphereDirichlet(AtTemperature, SphereDirichlet):
     """e^{−U/T} of a Dirichlet posterior on the sphere: ∝ Π θ_i^{(2a_i − 1)/T}, so that ω ~ Dir(½ + (a − ½)/T)."""
 
     def packed(self) -> Array:

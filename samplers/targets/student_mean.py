@@ -275,7 +275,7 @@ class StudentMean(Target):
         return float(theta[0] ** 2 / (2 * self.prior_sd**2) + len(DIFFERENCES) * loss)
 
 
-class TemperedStudentMean(Divided, StudentMean):  # type: ignore[override]
+class TemperedStudentMean(Divided, StudentMean):
     """e^{−U/T} of the posterior, by quadrature; its histogram is as fine as U/T is steep."""
 
     potential, gradient, batch = divided(StudentMean)

@@ -381,7 +381,7 @@ class TiedMeans(Target):
         return float(one**2 / 20 + two**2 / 2 + self.items * loss)
 
 
-class TemperedTiedMeans(Divided, TiedMeans):  # type: ignore[misc, override]
+class TemperedTiedMeans(Divided, TiedMeans):  # type: ignore[misc]
     """e^{−U/T} of the posterior, by quadrature; no panel is wider than four standard deviations of a mode."""
 
     potential, gradient, batch = divided(TiedMeans)

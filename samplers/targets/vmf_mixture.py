@@ -271,7 +271,7 @@ class TemperedMixture(Divided, MisesFisher):
                 return x
 
 
-class TemperedCircleMixture(TemperedMixture, CircleMixture):  # type: ignore[override]
+class TemperedCircleMixture(TemperedMixture, CircleMixture):
     """e^{−U/T} of two von Mises distributions."""
 
     potential, gradient, _ = divided(CircleMixture)
@@ -301,7 +301,7 @@ class TemperedCircleMixture(TemperedMixture, CircleMixture):  # type: ignore[ove
         )
 
 
-class TemperedSphereMixture(TemperedMixture, SphereMixture):  # type: ignore[override]
+class TemperedSphereMixture(TemperedMixture, SphereMixture):
     """e^{−U/T} of von Mises–Fisher distributions on S²."""
 
     potential, gradient, _ = divided(SphereMixture)

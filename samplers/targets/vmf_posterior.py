@@ -372,7 +372,7 @@ def _points(angles: Array) -> Array:
 # --- at another temperature ------------------------------------------------------------------------------------------
 
 
-class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[misc, override]
+class TemperedMisesPosterior(Divided, MisesPosterior):  # type: ignore[misc]
     """e^{−U/T} of the posterior, on a grid of the box that holds it, or of the whole torus.
 
     Where v₂ passes −v₁, μ jumps to the other side, and U with it. The cells of the whole torus are odd in number, so
