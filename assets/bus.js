@@ -139,6 +139,9 @@ const end = (card) => {
 export function render({ model }) {
   patchBokeh()
   const grid = make("div", "grid")
+  // For a screen reader, and for the tests: figures are still being made.
+  const busy = (on) => grid.setAttribute("aria-busy", on)
+  busy(true)
   let layout = { generation: -1, feeds: [], cards: [], classes: [] }
   let models = []
   let drawn = 0
@@ -203,6 +206,7 @@ export function render({ model }) {
     }
     before.slice(cards.length).forEach(end)
     complete = true
+    if (mine === layout) busy(false)
     fitLabels()
     if (unanswered) answer(unanswered)
   }
@@ -233,6 +237,7 @@ export function render({ model }) {
       early = []
       models = []
       complete = false
+      busy(true)
       player.forget()
       grid.className = ["grid", ...data.classes].join(" ")
       Object.entries(data.colours).forEach(([name, colour]) => grid.style.setProperty(`--${name}`, colour))

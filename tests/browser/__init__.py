@@ -39,6 +39,8 @@ window.cancelAnimationFrame = clearTimeout
 PATIENCE = float(os.environ.get("SGMCMC_LAB_TEST_PATIENCE", "180"))
 """Seconds until a wait gives up: far more than a loaded machine needs."""
 IDLE = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((one) => one.is_idle)"
+# The figures come by a message of their own, perhaps long after the document is drawn.
+FIGURES_DRAWN = ".grid[aria-busy=false]"
 LOCAL = {"localhost", "127.0.0.1", None, ""}
 # The text in Panel's log after a failure of the app's code; the page itself still answers 200.
 CRASHES = ("Traceback (most recent call last)", "Error running application", "ERROR:", " ERROR ")
@@ -209,11 +211,12 @@ def new_context(chromium: Browser, *, often: bool = False, **options: Any) -> Br
 
 
 def open_app(page: Page, server: Server, query: str = "") -> None:
-    """Open the app and wait until its document is drawn; fail where the log or the page says that it crashed."""
+    """Open the app and wait until its figures are drawn; fail where the log or the page says that it crashed."""
     start = len(server.log)
     page.goto(server.url + query)
     try:
         page.wait_for_function(IDLE)
+        page.locator(FIGURES_DRAWN).first.wait_for(state="attached")
     except Error as error:
         pytest.fail(f"the app was not drawn in {PATIENCE:g} s: {error.message}\n{server.log[start:]}")
     crashes = server.crashes(start)
