@@ -25,6 +25,7 @@ _CONSTRUCT = """<script>
 _TEXTS: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "CustomJS": {"code": ((), ("cb_obj", "cb_data", "cb_context"))},
     "CustomJSTickFormatter": {"code": (("tick", "index", "ticks"), ())},
+    "CustomJSTicker": {"major_code": (("cb_data",), ())},
     "CustomJSTransform": {"func": ((), ("x",)), "v_func": ((), ("xs",))},
 }
 """The models with code; for each piece of code, Bokeh's arguments before and after its own."""

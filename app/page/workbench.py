@@ -21,10 +21,11 @@ from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler, parameters_of
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.recipe import theorem2
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
-from sgmcmc_lab.samplers.recipe.recipe import ENERGY, KINDS, MAX_REFRESH, THETA, THETA_R_XI, Layout, Recipe
+from sgmcmc_lab.samplers.recipe.recipe import ENERGY, KINDS, THETA, THETA_R_XI, Layout, Recipe
 
 SHOWN_KINDS = dict(zip(("θ", "θ, momentum r", "θ, r, thermostat ξ"), KINDS, strict=True))
 FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}
+NUMBERS = {"A": "thermostat", "λ": "refresh"}
 """The parameter that holds the entries of each grid."""
 OWN = "own"
 """The text in the menu of presets for entries that are no preset's."""
@@ -177,32 +178,10 @@ class _Card:
         self.gamma.param.watch(lambda event: self._act(self._set, "gamma", event.new), "value")
         self.dissipation.param.watch(lambda event: self._act(self._set, "dissipation", event.new), "value")
         head = [self.preset, self.layout, self.gamma, self.dissipation]
-        self.mean = None
         if sampler.layout == THETA_R_XI:
-            self.mean = pmui.FloatInput(
-                label="A",
-                value=sampler.thermostat,
-                start=0.0,
-                end=100.0,
-                width=110,
-                description="The mean of the thermostat ξ under e^{−H}.",
-                **small,
-            )
-            self.mean.param.watch(lambda event: self._act(self._set, "thermostat", event.new), "value")
-            head.append(self.mean)
-        self.redraws = None
+            head.append(self._number("A", "The mean of the thermostat ξ under e^{−H}."))
         if sampler.layout != THETA:
-            self.redraws = pmui.FloatInput(
-                label="λ",
-                value=sampler.refresh,
-                start=0.0,
-                end=MAX_REFRESH,
-                width=110,
-                description="The rate at which the momentum is redrawn, as in HMC; 0 for never.",
-                **small,
-            )
-            self.redraws.param.watch(lambda event: self._act(self._set, "refresh", event.new), "value")
-            head.append(self.redraws)
+            head.append(self._number("λ", "The rate at which the momentum is redrawn, as in HMC; 0 for never."))
         find = pmui.Button(
             label="Find Q",
             size="small",
@@ -263,10 +242,9 @@ class _Card:
         try:
             self.gamma.value, self.dissipation.value = sampler.gamma, sampler.dissipation
             self.preset.value = self._preset_of(recipe)
-            if self.mean is not None:
-                self.mean.value = sampler.thermostat
-            if self.redraws is not None:
-                self.redraws.value = sampler.refresh
+            for name in NUMBERS:
+                if (name, 0) in self._entries and (name, 0) not in self._wrong:
+                    self._entries[name, 0].value = self._number_text(name)
             if ("U", 0) in self._entries and ("U", 0) not in self._wrong:
                 self._entries["U", 0].value = self.state.experiment.target.values()["energy"]
             for what in FIELDS:
@@ -300,6 +278,23 @@ class _Card:
             if _of_preset(key, target.dim, target.formula()) == recipe:
                 return key
         return OWN
+
+    def _number(self, name: str, description: str) -> Any:
+        # A field for numbers drops other text in the browser, and no sentence could name it.
+        box = pmui.TextInput(
+            label=name,
+            value=self._number_text(name),
+            width=110,
+            size="small",
+            margin=(4, 6),
+            description=description,
+        )
+        box.param.watch(lambda event: self._act(self._set_entry, name, 0, event.new), "value")
+        self._entries[name, 0] = box
+        return box
+
+    def _number_text(self, name: str) -> str:
+        return f"{getattr(self._sampler(), NUMBERS[name]):.15g}"
 
     def _matrix(self, what: str) -> Any:
         n = len(self.names)
@@ -403,6 +398,8 @@ class _Card:
             numbers = [SYMBOLS[self.names[int(number) - 1]] for number in found[2].split(",")]
             return " ".join([found[1], *numbers])
 
+        for name, parameter in NUMBERS.items():
+            message = message.removeprefix("sampler.").replace(f"{parameter} =", f"{name} =")
         return re.sub(r"^recipe\.([DQf])\[([\d,]+)\]", label, message).removeprefix("recipe.")
 
     def _choose_preset(self, key: str) -> None:
@@ -425,6 +422,9 @@ class _Card:
     def _set_entry(self, what: str, at: int, text: str) -> None:
         if what == "U":
             self.state.set_target_param("energy", text)
+            return
+        if what in NUMBERS:
+            self._set(NUMBERS[what], text)
             return
         texts = self._texts(what)
         texts[at] = text.strip() or ("" if what == "f" else "0")

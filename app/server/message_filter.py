@@ -72,7 +72,6 @@ WRITABLE: Mapping[str, Mapping[str, Allowed]] = {
     "CheckButtonGroup": {"value": _options},
     "Dialog": {"open": _flag},
     "DiscreteSlider": _same(_option_number, "value", "value_throttled"),
-    "FloatInput": _same(_empty_or(_number), "value", "value_throttled"),
     "FloatSlider": _same(_number, "value", "value_throttled"),
     "IntSlider": _same(_whole, "value", "value_throttled"),
     "Location": {"hash": _after("#"), "href": _text, "search": _after("?")},

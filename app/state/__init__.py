@@ -20,7 +20,7 @@ from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.recipe import EULER, SEMI_IMPLICIT, RecipeSampler, parameters_of
 from sgmcmc_lab.samplers.lanes import CONSTANT, first_lanes, max_lanes, samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
-from sgmcmc_lab.samplers.parameters import UPLOADED, SpecError, declared
+from sgmcmc_lab.samplers.parameters import UPLOADED, SpecError, check_all, declared
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.recipe.recipe import THETA, THETA_R, THETA_R_XI
 from sgmcmc_lab.samplers.requirements import BATCH
@@ -391,7 +391,8 @@ class AppState(param.Parameterized):
     def _check_recipe(self, lane: Mapping[str, Any]) -> None:
         """Refuse a recipe with which the chain would stop: the last one goes on, and the link keeps it."""
         if lane["sampler"]["key"] == RecipeSampler.key:
-            RecipeSampler(**lane["sampler"]["params"]).check_diffusion(self.experiment.make_target())
+            parameters = dict(check_all(RecipeSampler, "sampler", lane["sampler"]["params"]))
+            RecipeSampler(**parameters).check_diffusion(self.experiment.make_target())
 
     def set_preset(self, lane: int, key: str) -> None:
         """The D, Q and switches of a named sampler for a lane's recipe."""

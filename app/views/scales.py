@@ -8,17 +8,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from bokeh.models import CustomJSTickFormatter
+from bokeh.models import CustomJSTicker, CustomJSTickFormatter
 from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.targets.base import Column
 
 Array = NDArray[np.float64]
 
-_POWER = """
+_TICKS = """
+const low = Math.min(cb_data.range.start, cb_data.range.end), high = Math.max(cb_data.range.start, cb_data.range.end)
+const inside = (places) => places.filter((place) => low <= place && place <= high)
+const multiples = (step, from, to) => Array.from({ length: Math.floor(to / step) - Math.ceil(from / step) + 1 }, (_, i) => (Math.ceil(from / step) + i) * step)
+if (!(high - low > 1e-9 && high - low < 1e4)) return []
+if (high - low > 3) return multiples([1, 2, 5, 10, 20, 50, 100].find((step) => 7 * step > high - low) ?? 1000, low, high)
+const digits = high - low > 1.5 ? [1, 3] : [1, 2, 5]
+const found = inside(multiples(1, Math.floor(low), high).flatMap((power) => digits.map((digit) => power + Math.log10(digit))))
+if (found.length > 2) return found
+const [least, most] = [10 ** low, 10 ** high]
+const power = 10 ** Math.floor(Math.log10((most - least) / 2))
+const step = [5, 2, 1].map((digit) => digit * power).find((one) => 2 * one <= most - least) ?? power
+return inside(multiples(step, least, most).map(Math.log10))
+"""
+"""Powers of ten where the axis spans more than three decades; on less, 1 and 3 or 1, 2 and 5 times them; on one with
+fewer than three of these, multiples of a round number."""
+_NUMBER = """
 const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 const superscript = (n) => (n < 0 ? "⁻" : "") + [...String(Math.abs(n))].map((c) => digits[Number(c)]).join("")
-return ticks.every(Number.isInteger) ? "10" + superscript(tick) : Number(Math.pow(10, tick).toPrecision(2)).toString()
+return ticks.every(Number.isInteger) ? "10" + superscript(tick) : Number(Math.pow(10, tick).toPrecision(6)).toString()
 """
 """Powers of ten, or on an axis with ticks between them numbers alone."""
 
@@ -56,6 +72,7 @@ class Scale:
         return f"{name}, log scale" if self.log else name
 
     def apply(self, axis: Any) -> None:
-        """Label the ticks of a Bokeh axis."""
+        """Place the ticks of a Bokeh axis, and label them."""
         if self.log:
-            axis.formatter = CustomJSTickFormatter(code=_POWER)
+            axis.ticker = CustomJSTicker(major_code=_TICKS)
+            axis.formatter = CustomJSTickFormatter(code=_NUMBER)

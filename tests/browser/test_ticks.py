@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from bokeh.models import Axis, BasicTickFormatter, LinearAxis, NumeralTickFormatter, Plot, Range1d
+from bokeh.models import Axis, BasicTicker, BasicTickFormatter, LinearAxis, NumeralTickFormatter, Plot, Range1d
+from bokeh.plotting import figure
 from bokeh.resources import Resources
 
 from sgmcmc_lab.app.lesson.sweeping import SweepPicture
@@ -17,6 +18,7 @@ from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.base import Frame, Scene
 from sgmcmc_lab.app.views.embedding import standalone
 from sgmcmc_lab.app.views.recipes import layouts_of
+from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.theme import LIGHT
 from sgmcmc_lab.lessons import figures as figures_of_lessons
 from sgmcmc_lab.lessons import load_all
@@ -284,3 +286,41 @@ def test_crowded_labels_are_seen(page, monkeypatch):
     monkeypatch.setattr(figures_of_lessons, "thin_labels", lambda _: None)
     assert ("0.4", "0.45") in crowded(page, swept("step-size", 0.01, 0.6))[0]
     assert ("0.3", "0.25") in crowded(page, swept("bias-variance", 0.01, 0.6, live=True))[0]
+
+
+SPANS = [(1e-290, 100.0), (1e-3, 1e3), (0.2, 400.0), (0.2, 30.0), (0.3, 11.0), (0.8, 1.3), (2.0, 2.01), (0.02, 0.06)]
+"""The ends of axes of positive values, from three hundred decades to a five-hundredth of one."""
+
+
+def log_axes(span):
+    """An empty plot with a log axis at its bottom and at its left."""
+    made = figure(x_range=Range1d(*np.log10(span)), y_range=Range1d(*np.log10(span)))
+    for axis in (made.xaxis, made.yaxis):
+        Scale(True, span).apply(axis)
+    return made
+
+
+def not_round(page):
+    """The labels of the drawn log axes with more digits than one that are not zero."""
+    found = {text for _, _, labels in page.evaluate(LABELS) for text in labels if text[:2] != "10"}
+    return sorted(text for text in found if len(text.replace(".", "").strip("0")) > 1)
+
+
+@pytest.mark.parametrize("span", SPANS, ids=str)
+def test_a_log_axis_has_round_numbers_with_room_on_a_phone(page, span):
+    """From the longest axis to a short part of a decade, where the numbers differ in their last digit."""
+    close, counts = crowded(page, log_axes(span))
+    assert close == [] and min(counts) >= 3
+    (_, _, first), (_, _, second) = page.evaluate(LABELS)
+    assert first == second and len(set(first)) == len(first)
+    if span[1] > 2 * span[0]:
+        assert not_round(page) == []
+
+
+def test_odd_numbers_on_a_log_axis_are_seen(page):
+    """Planted fault: the ticks of a linear axis, which reads 0.32, 1, 3.2 on less than two decades."""
+    made = log_axes((0.2, 30.0))
+    for axis in made.select({"type": Axis}):
+        axis.ticker = BasicTicker()
+    crowded(page, made)
+    assert "3.16228" in not_round(page)

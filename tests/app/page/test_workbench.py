@@ -89,6 +89,27 @@ def test_a_diffusion_that_is_none_is_said_once_and_changes_nothing():
         state.set_lane_param(0, "sampler", "diffusion_entries", ("-1", "0", "1"))
 
 
+def test_a_text_that_is_no_number_is_refused_by_its_field():
+    """*A* and *λ*: the sentence names the field, the text and what is allowed; the text stays, and the chain goes on.
+    Fails with a field for numbers, which drops other text.
+    """
+    state, made, _ = bench("double_well")
+    state.set_preset(0, "sgnht")
+    made.refresh()
+    (card,) = made._cards.values()
+    boxes = {box.label: box for box in card._entries.values()}
+    for label, name, text in (("A", "thermostat", "two"), ("λ", "refresh", "-1"), ("A", "thermostat", "")):
+        before = state.experiment
+        boxes[label].value = text
+        said = unescape(card.problem.object)
+        assert f"{label} = '{text}': allowed is a number from 0 to" in said and name not in said
+        assert boxes[label].error_state and state.experiment == before
+        made.refresh()
+        assert boxes[label].value == text
+        boxes[label].value = "0.25"
+        assert not card.problem.object and state.experiment.lanes[0].sampler.values()[name] == 0.25
+
+
 def test_the_curl_of_a_typed_drift_is_put_into_the_grid():
     """Fails where the drift by hand stays beside the Q that writes it. Planted fault: a drift that no Q writes, of
     which the card says why and changes nothing."""

@@ -542,7 +542,6 @@ def test_what_a_widget_has_may_be_written():
         ),
         (pmui.DiscreteSlider(options=options), "value_throttled", [0, 1], [2, -1, 0.5, "One", None, True]),
         (pmui.FloatSlider(), "value", [1, 0.5], ["1", True, [1], None]),
-        (pmui.FloatInput(), "value", [1, -1, 0.5, None], ["1", True, [1]]),
         (pmui.IntSlider(), "value", [1, -1], ["1", True, 0.5, None]),
         (pmui.Switch(), "value", [True, False], [0, "x", None]),
         (pmui.TextInput(), "value", ["", "x"], [0, None, ["x"]]),
