@@ -215,13 +215,18 @@ def open_app(page: Page, server: Server, query: str = "") -> None:
     start = len(server.log)
     page.goto(server.url + query)
     try:
-        page.wait_for_function(IDLE)
-        page.locator(FIGURES_DRAWN).first.wait_for(state="attached")
+        wait_for_figures(page)
     except Error as error:
         pytest.fail(f"the app was not drawn in {PATIENCE:g} s: {error.message}\n{server.log[start:]}")
     crashes = server.crashes(start)
     if crashes:
         pytest.fail(f"the server reports {crashes}:\n{server.log[start:]}")
+
+
+def wait_for_figures(page: Page) -> None:
+    """Wait until the document of the app is drawn, and its figures are."""
+    page.wait_for_function(IDLE)
+    page.locator(FIGURES_DRAWN).first.wait_for(state="attached")
 
 
 def until(page: Any, expression: str, arg: Any = None) -> None:

@@ -19,7 +19,7 @@ from sgmcmc_lab.app.views.state import CLOUD
 from sgmcmc_lab.samplers import Experiment, run
 from sgmcmc_lab.samplers.migrations import VERSION
 from sgmcmc_lab.samplers.targets import TARGETS
-from tests.browser import IDLE, LIGHT_PAGE, PageLog, new_context, serve
+from tests.browser import LIGHT_PAGE, PageLog, new_context, serve, wait_for_figures
 from tests.browser.lab import (
     MARKUP,
     Lab,
@@ -541,7 +541,7 @@ def test_the_link_is_the_whole_state(lab):
     first, figures, heads = lab.url, lab.figures(), lab.heads()
     assert lab.figures()["Trace"]["label"] == "gradient evaluations of each chain"
     lab.page.reload()
-    lab.page.wait_for_function(IDLE)
+    wait_for_figures(lab.page)
     lab.until(lambda: lab.steps() == 0, "the paused page again")
     assert lab.url == first
     assert parse_qs(urlsplit(first).query) == {**parse_qs(query[1:]), "v": [str(VERSION)]}

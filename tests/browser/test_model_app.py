@@ -13,7 +13,7 @@ from sgmcmc_lab.app.state import DEFAULT
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.models.run import start
 from sgmcmc_lab.samplers.models.topics.model import FIRST
-from tests.browser import IDLE
+from tests.browser import IDLE, wait_for_figures
 from tests.browser.lab import MARKUP, READOUT, Lab, check_finite, check_phone, check_text, check_width
 
 BARS = "?target=topics(corpus:bars;n_topics:10)&lane=collapsed_gibbs&lane=lda_scir"
@@ -113,7 +113,7 @@ def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
     nodes = next(g for g in lab.glyphs("Network", "Scatter") if "community" in g)
     assert len(nodes["x"]) == 60
     lab.page.reload()
-    lab.page.wait_for_function(IDLE)
+    wait_for_figures(lab.page)
     lab.until(lambda: lab.steps() == 0, "the paused page again")
     assert lab.url == first
     lab.step(2)
