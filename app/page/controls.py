@@ -57,6 +57,8 @@ EDITED_ELSEWHERE = {
     "dissipation",
 }
 """Parameters of a recipe that are set in the workbench."""
+TYPED = (Formula, Formulas, CountVector, RealVector)
+"""Parameters that are typed: a refused text stays in its box, to be mended."""
 PER_DECADE = 12
 """Stops of a logarithmic slider in each power of ten: neighbours differ by a fifth."""
 
@@ -157,7 +159,7 @@ def widget(parameter: param.Parameter, value: Value, apply: Apply, own: str = ""
 
     def changed(event: Any) -> None:
         taken = apply(event.new)
-        if isinstance(parameter, Formula):
+        if isinstance(parameter, TYPED):
             made.error_state = not taken
 
     made.param.watch(changed, watched)
@@ -174,6 +176,7 @@ class _Followed:
 
     def __init__(self, read: Callable[[], Any], make: Callable[[], Any]):
         self.read, self.make = read, make
+        self._seen = read()
         self.slot = pn.Column(self._make(), sizing_mode="stretch_width", margin=0)
 
     def _make(self) -> Any:
@@ -190,15 +193,16 @@ class _Followed:
     def refresh(self) -> None:
         made: Any = self.slot[0]
         value = self.read()
+        same, self._seen = value == self._seen, value
         if value == self._known and made.value != self._asked and "value_throttled" in made.param:
             # A hand has moved the slider on, and is not done.
             return
-        # A refused value that can be corrected is left as it was typed.
+        # A refused text that can be corrected is left as it was typed, until something else changes the value.
         wrong = getattr(made, "error_state", False)
         if made.value == value and wrong:
             # Refused until something else was changed, too.
             made.error_state = False
-        if made.value == value or wrong:
+        if made.value == value or (wrong and same):
             return
         # A slider over listed values is one of whole numbers, too, and shows its first value for one that it has not.
         listed = made.options.values() if isinstance(made, pmui.DiscreteSlider) else [value]
@@ -341,7 +345,11 @@ class ControlPanel(ABC):
                 sizing_mode="stretch_width",
                 margin=(4, 10),
             )
-            made.param.watch(lambda event: self._do(self.state.set_seed, event.new), "value")
+
+            def changed(event: Any) -> None:
+                made.error_state = not self._do(self.state.set_seed, event.new, keep=True)
+
+            made.param.watch(changed, "value")
             return made
 
         return self._follow(lambda: str(self.state.seed), make)
@@ -489,7 +497,7 @@ class Controls(ControlPanel):
         def made(name: str, parameter: param.Parameter) -> Any:
             def change(value: Any) -> bool:
                 if not isinstance(parameter, Formula):
-                    return self._do(state.set_target_param, name, value)
+                    return self._do(state.set_target_param, name, value, keep=isinstance(parameter, TYPED))
                 # Formulas that need each other are refused until all are there, and then go together.
                 typed[name] = value
                 taken = self._do(state.set_target_params, dict(typed), keep=True)
@@ -595,7 +603,7 @@ class Controls(ControlPanel):
 
     def _lane_widgets(self, i: int, part: str, name: str, parameter: param.Parameter) -> list[Any]:
         """The controls of one parameter of a lane's sampler, gradient or schedule."""
-        keep = isinstance(parameter, (Formula, Formulas))
+        keep = isinstance(parameter, TYPED)
 
         def change(value: Any) -> bool:
             return self._do(self.state.set_lane_param, i, part, name, value, keep=keep)
@@ -643,7 +651,7 @@ class Controls(ControlPanel):
                 self._widget(
                     settings["start"],
                     lambda: state.experiment.start,
-                    lambda value: self._do(state.set_start, value),
+                    lambda value: self._do(state.set_start, value, keep=True),
                 )
             )
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
@@ -659,7 +667,11 @@ class Controls(ControlPanel):
         """The momentum of the chains at the start, for samplers that keep one."""
         setting, state = settings_of(self.state.experiment.target.key)["momentum"], self.state
         return [
-            self._widget(setting, lambda: state.experiment.momentum, lambda value: self._do(state.set_momentum, value))
+            self._widget(
+                setting,
+                lambda: state.experiment.momentum,
+                lambda value: self._do(state.set_momentum, value, keep=True),
+            )
         ]
 
     def _seldom(self) -> list[Any]:

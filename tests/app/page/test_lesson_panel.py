@@ -451,9 +451,53 @@ def test_a_seed_that_is_no_whole_number_is_refused_in_a_sentence(query, typed):
     shown = Controls(state, lambda kind, text: said.append((kind, text)))
     seed().value = typed
     sentence = f"seed = {typed!r}: allowed is a whole number from 0 to 4,294,967,295."
-    assert (said, seed().value, str(state.seed)) == ([("error", sentence)], first, first)
+    # The text stays, to be mended.
+    assert (said, seed().value, str(state.seed)) == ([("error", sentence)], typed, first)
+    assert seed().error_state
     seed().value = " 12 "
     assert (state.seed, seed().value, len(said)) == (12, "12", 1)
+    assert not seed().error_state
+
+
+@pytest.mark.parametrize(
+    ("query", "label", "typed", "sentence", "good", "shown_as", "elsewhere"),
+    [
+        ("?target=quartic", "Start", "0.5, x", "start = '0.5, x'", "0.5,1", "0.5, 1", ("set_start", (2.0, -1.0))),
+        (
+            "?target=sparse_dirichlet",
+            "Counts",
+            "1, -2, 3",
+            "target.observed = '1, -2, 3': allowed are",
+            "1,2,3",
+            "1, 2, 3",
+            ("set_target_param", "observed", (4, 0, 1)),
+        ),
+    ],
+)
+def test_refused_numbers_stay_until_they_are_mended_or_others_are_chosen(
+    query, label, typed, sentence, good, shown_as, elsewhere
+):
+    """Fails where a list is gone when one number of it is refused, or hides numbers that a click chose afterwards."""
+    state, _ = state_of(query)
+    said = []
+    shown = Controls(state, lambda kind, text: said.append(text))
+
+    def box():
+        return next(one for one in shown.panel.select(pmui.TextInput) if one.label.startswith(label))
+
+    before = state.experiment
+    box().value = typed
+    assert said[-1].startswith(sentence) and state.experiment == before
+    assert (box().value, box().error_state) == (typed, True)
+    state.set_seed(5)
+    assert box().value == typed
+    box().value = good
+    assert (box().value, box().error_state, said[1:]) == (shown_as, False, [])
+    box().value = typed
+    assert box().error_state
+    change, *values = elsewhere
+    getattr(state, change)(*values)
+    assert (box().value, box().error_state) == (", ".join(f"{x:g}" for x in values[-1]), False)
 
 
 @pytest.mark.parametrize(
