@@ -141,7 +141,7 @@ def test_a_posterior_of_many_has_the_entries_of_one_coordinate():
     made._cards[0].layout.value = "theta_r_xi"
     (card,) = made._cards.values()
     boxes = {box.label: box for box in card._entries.values()}
-    assert set(boxes) == {"D θ θ", "D θ r", "D θ ξ", "D r r", "D r ξ", "D ξ ξ", "Q θ r", "Q θ ξ", "Q r ξ", "f θ", "f r", "f ξ"}  # fmt: skip
+    assert set(boxes) == {"D θ θ", "D θ r", "D θ ξ", "D r r", "D r ξ", "D ξ ξ", "Q θ r", "Q θ ξ", "Q r ξ", "f θ", "f r", "f ξ", "A", "λ"}  # fmt: skip
     assert boxes["Q r ξ"].value == "r/10"
     assert card.preset.value == "sgnht"
     assert not set(state.fitting_views()) & DRAWN
