@@ -134,6 +134,8 @@ def test_a_network_opens_moves_and_its_link_is_the_whole_state(lab):
 def test_files_are_refused_with_a_sentence_or_run(lab):
     lab.open(f"{BARS}&views=scores,documents")
     lab.moves()
+    # The page writes the link anew some time after it is drawn.
+    lab.until(lambda: lab.field("v"), "the link as the page writes it")
     before = lab.field("target")
     lab.upload(f"{MARKUP}.csv", PETS + "\nlast,one,two")
     lab.says(f"{MARKUP}.csv, line 42", "3 fields")
