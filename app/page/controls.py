@@ -255,11 +255,16 @@ class ControlPanel(ABC):
         self._following.append(followed)
         return followed.slot
 
-    def _widget(self, parameter: param.Parameter, read: Callable[[], Value], apply: Apply) -> Any:
-        """The control of a parameter whose value is read so."""
+    def _widget(self, parameter: param.Parameter, read: Callable[[], Value], change: Callable[[Any], Any]) -> Any:
+        """The control of a parameter whose value is read so, and changed so."""
+        apply = self._apply(parameter, change)
         return self._follow(
             lambda: as_shown(parameter, read()), lambda: widget(parameter, read(), apply, self._own_table())
         )
+
+    def _apply(self, parameter: param.Parameter, change: Callable[[Any], Any]) -> Apply:
+        """The change as a widget makes it."""
+        return partial(self._do, change, keep=isinstance(parameter, TYPED))
 
     def _own_table(self) -> str:
         """The name in a spec of the uploaded table; empty where there is none."""
@@ -495,15 +500,14 @@ class Controls(ControlPanel):
         state = self.state
 
         def made(name: str, parameter: param.Parameter) -> Any:
-            def change(value: Any) -> bool:
+            def change(value: Any) -> list[str]:
                 if not isinstance(parameter, Formula):
-                    return self._do(state.set_target_param, name, value, keep=isinstance(parameter, TYPED))
+                    return state.set_target_param(name, value)
                 # Formulas that need each other are refused until all are there, and then go together.
                 typed[name] = value
-                taken = self._do(state.set_target_params, dict(typed), keep=True)
-                if taken:
-                    typed.clear()
-                return taken
+                messages = state.set_target_params(dict(typed))
+                typed.clear()
+                return messages
 
             return self._widget(parameter, lambda: state.experiment.target.values()[name], change)
 
@@ -603,13 +607,9 @@ class Controls(ControlPanel):
 
     def _lane_widgets(self, i: int, part: str, name: str, parameter: param.Parameter) -> list[Any]:
         """The controls of one parameter of a lane's sampler, gradient or schedule."""
-        keep = isinstance(parameter, TYPED)
-
-        def change(value: Any) -> bool:
-            return self._do(self.state.set_lane_param, i, part, name, value, keep=keep)
-
+        change = partial(self.state.set_lane_param, i, part, name)
         if isinstance(parameter, Formulas):
-            return entry_boxes(self.state, i, name, change)
+            return entry_boxes(self.state, i, name, self._apply(parameter, change))
         return [self._widget(parameter, lambda: getattr(self.state.experiment.lanes[i], part).values()[name], change)]
 
     def _add(self) -> list[Any]:
@@ -633,7 +633,7 @@ class Controls(ControlPanel):
                 self._widget(
                     settings["n_chains"],
                     lambda: state.experiment.n_chains,
-                    lambda value: self._do(state.set_chains, value),
+                    state.set_chains,
                 )
             )
         if state.shows("seed"):
@@ -643,7 +643,7 @@ class Controls(ControlPanel):
                 self._widget(
                     settings["temperature"],
                     lambda: state.experiment.temperature,
-                    lambda value: self._do(state.set_temperature, value),
+                    state.set_temperature,
                 )
             )
         if "start" in settings and state.shows("start"):
@@ -651,7 +651,7 @@ class Controls(ControlPanel):
                 self._widget(
                     settings["start"],
                     lambda: state.experiment.start,
-                    lambda value: self._do(state.set_start, value, keep=True),
+                    state.set_start,
                 )
             )
         return [pn.Column(*parts, sizing_mode="stretch_width", margin=0)] if parts else []
@@ -666,13 +666,7 @@ class Controls(ControlPanel):
     def _momentum(self) -> list[Any]:
         """The momentum of the chains at the start, for samplers that keep one."""
         setting, state = settings_of(self.state.experiment.target.key)["momentum"], self.state
-        return [
-            self._widget(
-                setting,
-                lambda: state.experiment.momentum,
-                lambda value: self._do(state.set_momentum, value, keep=True),
-            )
-        ]
+        return [self._widget(setting, lambda: state.experiment.momentum, state.set_momentum)]
 
     def _seldom(self) -> list[Any]:
         """The parameters of a model that are seldom changed."""

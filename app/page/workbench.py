@@ -25,8 +25,9 @@ from sgmcmc_lab.samplers.recipe.recipe import ENERGY, KINDS, THETA, THETA_R_XI, 
 
 SHOWN_KINDS = dict(zip(("θ", "θ, momentum r", "θ, r, thermostat ξ"), KINDS, strict=True))
 FIELDS = {"D": "diffusion_entries", "Q": "curl_entries", "f": "drift_entries"}
-NUMBERS = {"A": "thermostat", "λ": "refresh"}
 """The parameter that holds the entries of each grid."""
+NUMBERS = {"A": "thermostat", "λ": "refresh"}
+"""The parameter of each box for a number, by the box's label."""
 OWN = "own"
 """The text in the menu of presets for entries that are no preset's."""
 DROPPED = r"\ \text{(left out)}"
@@ -398,8 +399,9 @@ class _Card:
             numbers = [SYMBOLS[self.names[int(number) - 1]] for number in found[2].split(",")]
             return " ".join([found[1], *numbers])
 
-        for name, parameter in NUMBERS.items():
-            message = message.removeprefix("sampler.").replace(f"{parameter} =", f"{name} =")
+        field, sign, rest = message.partition(" = ")
+        labels = {f"sampler.{parameter}": name for name, parameter in (FIELDS | NUMBERS).items()}
+        message = f"{labels.get(field, field)}{sign}{rest}"
         return re.sub(r"^recipe\.([DQf])\[([\d,]+)\]", label, message).removeprefix("recipe.")
 
     def _choose_preset(self, key: str) -> None:
