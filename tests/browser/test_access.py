@@ -302,6 +302,26 @@ def test_axe_finds_nothing_in_a_lesson(walk):
     check_both_themes(lab)
 
 
+BUSY = """
+window.busy = []
+const set = Element.prototype.setAttribute
+Element.prototype.setAttribute = function (name, value) {
+  if (name === "aria-busy") window.busy.push([String(value), this.querySelectorAll(".figure > *").length])
+  return set.call(this, name, value)
+}
+"""
+
+
+def test_the_figures_are_busy_until_all_of_them_are_there(new_page, server):
+    """For a screen reader, and for all tests that open a page. Fails where the sign is missing or comes too early."""
+    page = new_page()
+    page.add_init_script(BUSY)
+    lab = Lab(page, server).open(PAUSED)
+    assert page.evaluate("busy") == [["true", 0], ["true", 0], ["false", 3]]
+    lab.view("Trace")
+    lab.until(lambda: page.evaluate("busy.slice(3)") == [["true", 3], ["false", 4]], lambda: page.evaluate("busy"))
+
+
 def test_a_lesson_by_keyboard(walk):
     lab = walk(SIGNS)
     lab.until(lambda: lab.titles() == ["Marginal histogram"], "its view")

@@ -77,6 +77,8 @@ def test_a_diffusion_that_is_none_is_said_once_and_changes_nothing():
     assert boxes["D θ₁ θ₁"].error_state and state.experiment == before
     boxes["D θ₁ θ₁"].value = "1 +"
     assert problem().startswith("D θ₁ θ₁ = ") and state.experiment == before
+    boxes["D θ₁ θ₁"].value = "1" * 500
+    assert problem().startswith("D = ") and "up to 400 characters" in problem() and state.experiment == before
     boxes["D θ₁ θ₁"].value = "1"
     assert not card.problem.object and not boxes["D θ₁ θ₁"].error_state
     before = state.experiment
