@@ -36,10 +36,7 @@ pytest.register_assert_rewrite(
 
 BROWSER = "tests/browser/"
 SERVED = "tests/app/server/test_guard.py"
-LIVE = "tests/browser/test_live_"
 TOGETHER = {
-    LIVE: LIVE,
-    BROWSER: BROWSER,
     SERVED: SERVED,
     "tests/app/server/test_light_page.py": SERVED,
     "tests/app/views/test_views_lanes.py": "lanes",
@@ -48,9 +45,8 @@ TOGETHER = {
     "tests/lessons/test_teaching.py::test_the_numbers_of_a_solution_hold[gap": "gap",
     "tests/test_project.py": "project",
 }
-"""The tests of one process: a browser and a server take a core each, and live pages need no server; the lanes of
-a stage, the laws of integrators and a law's long run are made once for all tests of them. Many together are begun
-before one alone, so that no checker of the project is left to the end."""
+"""The tests of one process: the lanes of a stage, the laws of integrators and a law's long run are made once for all
+tests of them. Many together are begun before one alone, so that no checker of the project is left to the end."""
 
 BY_CASE = "tests/samplers/targets/test_targets.py"
 """Its tests of one target are in one process, too: they share draws, and some a long run."""
@@ -89,6 +85,9 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             if nodeid.startswith(BY_CASE) and "[" in nodeid:
                 return BY_CASE + nodeid[nodeid.index("[") :]
+            # The tests of a module have a browser, and most a page or a file, together.
+            if nodeid.startswith(BROWSER):
+                return nodeid.partition("::")[0]
             return next((group for start, group in TOGETHER.items() if nodeid.startswith(start)), nodeid)
 
         def mark_test_complete(self, node, item_index, duration=0):

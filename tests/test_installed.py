@@ -52,7 +52,7 @@ def python(folder, *arguments, **more):
         env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         **more,
     )
 

@@ -90,7 +90,7 @@ def test_readme_installs_with_one_command():
         assert "\n" not in command
         assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -e ")
     assert start.endswith("&& .venv/bin/panel serve app --show")
-    assert test.endswith("&& .venv/bin/pytest -m all")
+    assert test.endswith('&& .venv/bin/pytest -m "not weekly"')
     extras = re.search(r'install -e "\.\[(\w+)\]"', test)
     assert extras and extras[1] in PROJECT["project"]["optional-dependencies"]
 
@@ -105,7 +105,7 @@ def ci_command(script: str) -> str:
 def test_ci_runs_the_command_of_the_readme():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert ci_command(script) == fenced(README, "sh")[1]
-    planted = script.replace("pytest -m all", "pytest -m quick", 1)
+    planted = script.replace('pytest -m "not weekly"', "pytest -m quick", 1)
     assert ci_command(planted) != fenced(README, "sh")[1]
 
 
@@ -216,7 +216,7 @@ print(json.dumps(wrong))
 def refused(listed: list[list[str]]) -> list[list[str]]:
     """The commands that their own parsers refuse, each with the reason."""
     done = subprocess.run(
-        [sys.executable, "-c", PARSE], cwd=ROOT, input=json.dumps(listed), capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", PARSE], cwd=ROOT, input=json.dumps(listed), capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -535,7 +535,7 @@ def test_a_package_index_gets_absolute_addresses(source, tmp_path):
     )
     code = "from setuptools import build_meta; print(build_meta.prepare_metadata_for_build_wheel('.'))"
     made = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=True
     )
     described = (tmp_path / made.stdout.splitlines()[-1] / "METADATA").read_text(encoding="utf-8")
     assert "Description-Content-Type: text/markdown" in described
@@ -559,7 +559,7 @@ def test_the_programs_of_the_readmes_run():
     # In one process, for what they import takes longest.
     both = f"for program in {programs!r}: exec(program, {{'__name__': '__main__'}})"
     printed = subprocess.run(
-        [sys.executable, "-c", both], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True
+        [sys.executable, "-c", both], cwd=ROOT, capture_output=True, text=True, timeout=600, check=True
     ).stdout
     measured, exact = map(float, printed.splitlines()[-1].split())
     # Of N(−0.053, 0.138²): the chain of 200 units of time forgets at a rate of 53, and the long run has 10,000 draws.

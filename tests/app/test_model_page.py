@@ -874,7 +874,7 @@ class Gate:
         def load(experiment, uploaded=None):
             self.threads.append(threading.current_thread())
             self.entered.set()
-            assert self.open.wait(60)
+            assert self.open.wait(600)
             return real(experiment, uploaded)
 
         monkeypatch.setattr(running, "load", load)
@@ -1150,7 +1150,7 @@ def test_the_page_sees_how_far_a_file_is_read():
         @classmethod
         def read(cls, files, tell, form):
             tell(0.5)
-            assert halfway.wait(60)
+            assert halfway.wait(600)
             return super().read(files, tell, form)
 
     async def live():

@@ -693,7 +693,7 @@ def run_script(text, folder, *files):
         env=os.environ,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -94,7 +94,7 @@ def test_the_quick_benchmark_has_all_figures():
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)

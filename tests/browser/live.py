@@ -4,9 +4,12 @@ import gzip
 import json
 import re
 from base64 import b64decode, b64encode
+from contextlib import contextmanager
+from unittest import mock
 
 import numpy as np
 
+from sgmcmc_lab.app.live_page import document
 from sgmcmc_lab.samplers import Run
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.running_statistics import bin_edges
@@ -26,6 +29,13 @@ SOURCES = """([key, page]) => {
 
 
 PAGE = re.compile(r'(id="page">)(.*?)(</script>)', re.DOTALL)
+
+
+@contextmanager
+def without_stops():
+    """Files without the figures at the stops of the target's sliders: these take most of the making."""
+    with mock.patch.object(document, "_stops", return_value={}):
+        yield
 
 
 def pages_of(text):

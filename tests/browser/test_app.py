@@ -31,6 +31,7 @@ from tests.browser.lab import (
     check_width,
     wait_until,
 )
+from tests.helpers.tiers import weekly
 
 KS = "KS distance, mean over 2 coordinates"
 
@@ -399,7 +400,7 @@ def test_files_hold_what_is_on_the_page(paused, tmp_path):
     name, path = download(lab, "Experiment (Python)")
     (tmp_path / name).write_bytes(path.read_bytes())
     done = subprocess.run(
-        [sys.executable, name], cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=300
+        [sys.executable, name], cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     with xr.open_datatree(tmp_path / "lane-1-sgld.nc") as tree:
@@ -683,6 +684,7 @@ def test_on_a_phone(phone, server):
 # Many sessions
 
 
+@pytest.mark.weekly
 def test_sessions_end_with_their_pages(chromium, tmp_path):
     """Fails where the server keeps a session whose page is gone, or goes on computing for it."""
     # Not shorter: a session that ends before its page has connected comes back without the server's own style sheets.
@@ -735,7 +737,7 @@ def test_a_step_is_played_in_its_parts(lab):
     assert lab.steps() == 1
 
 
-@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("fault", weekly([False, True], [False]))
 def test_the_globe_stays_turned_when_it_is_drawn_again(fault, page, server):
     """Its figure is another one in another theme, or with another lane; another target is seen from its own side.
 

@@ -14,6 +14,7 @@ from sgmcmc_lab.app.server.patches import PATCHES
 from sgmcmc_lab.samplers import Experiment, run
 from tests.browser import serve
 from tests.browser.lab import Lab, check_finite
+from tests.helpers.tiers import weekly
 
 UNPATCHED = [sys.executable, str(Path(__file__).parent / "unpatched.py")]
 GONE = "panel.viewable:Viewable._server_destroy"
@@ -23,7 +24,7 @@ OFF = re.compile(r"(.+) is unknown \(")
 pytestmark = pytest.mark.core
 
 
-@pytest.fixture(scope="module", params=SERVERS)
+@pytest.fixture(scope="module", params=weekly(SERVERS, ["as installed"]))
 def core(request, tmp_path_factory):
     with serve(tmp_path_factory.mktemp("core"), command=SERVERS[request.param]) as running:
         running.kind = request.param

@@ -32,6 +32,7 @@ from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.running_statistics import Statistics, Sums
 from sgmcmc_lab.samplers.trace import Divergence, Trace
 from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serve, unpacked
+from tests.helpers.tiers import weekly
 
 ALLOWED = 1e-9
 EARLY = 30
@@ -55,6 +56,20 @@ def steps_of(lesson):
 
 
 OUTLINES, _ = load_outlines([])
+COVERING = (
+    "diagnostics-mislead",
+    "recipe-q",
+    "gamma",
+    "thermostats",
+    "riemannian",
+    "bias-variance",
+    "scan",
+    "exact-minibatch",
+    "drift",
+    "boundary-figures",
+    "circle-figures",
+)
+"""The lessons that together have every measure of a live page."""
 
 
 def cut(step):
@@ -266,7 +281,7 @@ def looked_at(page, steps, *, edit=None, edits=None):
     return [problem for problems, _ in found for problem in problems], set().union(*(states for _, states in found))
 
 
-@pytest.mark.parametrize("key", OUTLINES)
+@pytest.mark.parametrize("key", weekly(OUTLINES, COVERING))
 def test_claims_of_the_course_are_those_of_the_lab(browser_page, key):
     """Each live claim early, at its reduced length, and later: numbers to 1e-9, state and words.
 

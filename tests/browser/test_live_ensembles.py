@@ -18,7 +18,8 @@ from sgmcmc_lab.app.views.base import Frame
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.lanes import Change
 from tests import live_memory
-from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of
+from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of, without_stops
+from tests.helpers.tiers import weekly
 
 SIMPLEX = {"key": "sparse_dirichlet", "params": {"dimension": 5}}
 CASES = {
@@ -47,6 +48,7 @@ def coordinate_of(experiment):
 
 
 @lru_cache(maxsize=len(CASES))
+@without_stops()
 def made(name):
     target, *lanes = CASES[name]
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
@@ -134,7 +136,7 @@ def expected(name):
     return Python(experiment, keys_of(experiment))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", weekly(CASES, ["simplex", "gamma", "shares"]))
 def test_ensembles_are_pythons(opened, fewer, name):
     """Arrays, ranges, titles and captions of the same batches; lines of theory where Python has some."""
     experiment, text = made(name)
@@ -166,6 +168,7 @@ def test_what_captions_say():
         assert reason in said
 
 
+@pytest.mark.weekly
 def test_a_whole_ensemble_is_pythons(opened):
     """All batches of a file as it is."""
     experiment, text = made("gamma")
@@ -182,6 +185,7 @@ SHARED = ("simplex && !lanes.some(", "simplex && lanes.some(")
 VARIATES = ("if (gradient.control_variates) return", "if (!gradient) return")
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("name", "fault", "wrong"),
     [

@@ -24,7 +24,18 @@ from sgmcmc_lab.samplers.targets.own import keep
 from sgmcmc_lab.samplers.targets.own import read as read_table
 from tests.browser import until
 from tests.browser.lab import AXE, check_width, wait_until
-from tests.browser.live import MOVES, SETTLED, SOURCES, pages_of, paused, same_as_python, steps, with_pages
+from tests.browser.live import (
+    MOVES,
+    SETTLED,
+    SOURCES,
+    pages_of,
+    paused,
+    same_as_python,
+    steps,
+    with_pages,
+    without_stops,
+)
+from tests.helpers.tiers import weekly
 
 LESSON = """+++
 title = "A live lesson"
@@ -57,12 +68,16 @@ Words alone.
 """
 
 
+plain_page = without_stops()(live_page)
+
+
 @lru_cache(maxsize=8)
 def made(target="quartic", *lanes):
+    make = plain_page if lanes else live_page
     lanes = lanes or (("sgld", "full"), ("sghmc", "gaussian"))
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]
     experiment = Experiment.from_dict({"target": target, "lanes": listed, "seed": 3})
-    return experiment, live_page(experiment, title="A <b>bold</b> </script> title\u2028\u202e")
+    return experiment, make(experiment, title="A <b>bold</b> </script> title\u2028\u202e")
 
 
 def test_a_file_moves_and_its_numbers_are_the_engines(opened):
@@ -74,7 +89,7 @@ def test_a_file_moves_and_its_numbers_are_the_engines(opened):
     assert same_as_python(experiment, page) == []
 
 
-@pytest.mark.parametrize("fault", ["seed", "parameter", "truth"])
+@pytest.mark.parametrize("fault", weekly(["seed", "parameter", "truth"], ["seed"]))
 def test_another_number_in_the_file_is_seen(opened, fault):
     """A planted fault: the file has another seed, step size or CDF than the experiment that it is compared with."""
     experiment, text = made()
@@ -128,7 +143,7 @@ def test_lanes_are_added_changed_and_removed(opened):
 
 def test_another_temperature_has_its_own_draws_and_answers(opened):
     """The temperature of the file, and that of the slider. A planted fault: they are not those of T = 1."""
-    hot = Experiment.from_dict({**made("quartic", ("sgld", "full"))[0].to_dict(), "temperature": 2.0})
+    hot = Experiment.from_dict({"target": "quartic", "lanes": [{"sampler": "sgld"}], "seed": 3, "temperature": 2.0})
     page = opened(live_page(hot), fragment="#views=marginal,ks&speed=100")
     page.wait_for_function(MOVES)
     paused(page)
@@ -191,7 +206,7 @@ LATE = {
 }
 
 
-@pytest.mark.parametrize("fault", LATE)
+@pytest.mark.parametrize("fault", weekly(LATE, [""]))
 def test_a_late_frame_is_not_drawn(opened, fault):
     """*Reset* while frames of the old run are on their way: no point of it remains. Two planted faults."""
     right, wrong = LATE[fault]
@@ -214,14 +229,14 @@ def test_a_late_frame_is_not_drawn(opened, fault):
     assert (left == [0, 0]) == (not fault)
 
 
-@pytest.mark.parametrize("fault", ["", "the number of draws for their weight"])
+@pytest.mark.parametrize("fault", weekly(["", "the number of draws for their weight"], [""]))
 def test_weights_of_draws_are_counted_said_and_in_the_file(fault, opened, tmp_path):
     """Contour SGLD beside SGLD: histograms and distances are Python's, and the downloaded draws have their weights."""
     right, wrong = ("this.ownWeights ? this._weight :", "false ? this._weight :") if fault else ("", "")
     params = {"step_size": 0.05, "adapt_steps": 40, "n_bins": 12}
     lanes = [{"sampler": {"key": "contour_sgld", "params": params}}, {"sampler": {"key": "sgld"}}]
     experiment = Experiment.from_dict({"target": "double_well", "lanes": lanes, "seed": 3})
-    text = live_page(experiment)
+    text = plain_page(experiment)
     assert right in text
     text = re.sub("<meta http-equiv=[^>]*>", "", text).replace(right, wrong)
     page = opened(text, fragment="#views=marginal,ks,trace")
@@ -248,13 +263,13 @@ def test_weights_of_draws_are_counted_said_and_in_the_file(fault, opened, tmp_pa
     assert len(found) == 0
 
 
-@pytest.mark.parametrize("fault", ["", "new figures lose events of their run"])
+@pytest.mark.parametrize("fault", weekly(["", "new figures lose events of their run"], [""]))
 def test_a_change_is_shown_when_the_figures_begin_again_before_it_comes(fault, opened):
     """The host posts a recorded change once. The planted fault treats it as a frame."""
     right, wrong = ("message.sequence < messages.opened", "isLate(message)") if fault else ("", "")
     lane = {"sampler": {"key": "sghmc"}, "gradient": {"key": "full"}}
     change = {"step": 40, "sampler": {"key": "sghmc", "params": {"step_size": 0.05}}}
-    text = live_page(Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}], "seed": 3}))
+    text = plain_page(Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}], "seed": 3}))
     assert not fault or text.count(right) == 1
     page = opened(re.sub("<meta http-equiv=[^>]*>", HOLD, text).replace(right, wrong), still=True)
     page.wait_for_function(SETTLED)
@@ -273,7 +288,7 @@ def test_changes_on_the_way_are_in_the_file(opened):
     lane = {"sampler": {"key": "sghmc"}, "gradient": {"key": "full"}}
     change = {"step": 40, "sampler": {"key": "sghmc", "params": {"step_size": 0.05}}}
     experiment = Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}], "seed": 3})
-    page = opened(live_page(experiment))
+    page = opened(plain_page(experiment))
     page.wait_for_function("Number(document.getElementById('steps').textContent.replaceAll(',', '')) > 100")
     paused(page)
     assert same_as_python(experiment, page) == []
@@ -288,7 +303,7 @@ def test_changes_on_the_way_are_in_the_file(opened):
     assert shown.inner_text() != "0.05"
     change["target"] = {"key": "gaussian", "params": {"mean": 1.0, "sd": 2.0}}
     with pytest.raises(SpecError, match="step 40"):
-        live_page(Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}]}))
+        plain_page(Experiment.from_dict({"target": "gaussian", "lanes": [{**lane, "changes": [change]}]}))
 
 
 def test_the_formulas_follow_the_accept_step(opened):
@@ -313,7 +328,7 @@ def test_the_formulas_follow_the_accept_step(opened):
 def test_adapting_steps_are_burn_in_on_the_page(opened):
     """Planted fault: a sampler whose description has none."""
     hmc = {"key": "hmc", "params": {"adapt_steps": 300}}
-    text = live_page(Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": hmc}, {"sampler": "sgld"}]}))
+    text = plain_page(Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": hmc}, {"sampler": "sgld"}]}))
     pages = pages_of(text)
     first = pages["steps"][0]["kinds"][0]["sampler"]["base"]
     assert first["steps_that_adapt"] == 300
@@ -350,7 +365,7 @@ def test_a_drag_throws_the_chains(opened):
 def test_a_view_that_needs_python_stands_still(opened):
     """It has its captions and says that it does not move; with other samplers it is away, for it is not of them."""
     experiment = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
-    page = opened(live_page(experiment, shown=["state", "order"]))
+    page = opened(plain_page(experiment, shown=["state", "order"]))
     page.wait_for_function(MOVES)
     page.get_by_text("this view needs Python and does not move").wait_for()
     assert "slope" in page.locator("#caption-order").inner_text()
@@ -469,7 +484,7 @@ def test_a_name_in_a_table_is_text(opened):
     target = {"key": "linear_table", "params": {"table": table.key}}
     experiment = Experiment.from_dict({"target": target, "lanes": [{"sampler": "sgld", "gradient": "full"}]})
     assert any("</script><b>" in column.name for column in experiment.make_target().columns)
-    page = opened(live_page(experiment), still=True)
+    page = opened(plain_page(experiment), still=True)
     page.wait_for_function(SETTLED)
     assert page.evaluate("document.querySelectorAll('#lab b:not([class]):not([id]), body > b').length") == 0
     assert page.locator("#problem").inner_text() == ""
@@ -499,7 +514,7 @@ def test_in_a_frame(opened, page_log, policy):
         until(frame, MOVES)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", weekly(["light", "dark"], ["dark"]))
 def test_on_a_telephone(opened, theme):
     """Nothing is wider than the screen, and a picture and the first slider are on it together."""
     page = opened(made()[1], size=(390, 844), theme=theme)
@@ -514,7 +529,7 @@ def test_on_a_telephone(opened, theme):
     )
 
 
-@pytest.mark.parametrize("most", [document.MOST_LETTERS, inf])
+@pytest.mark.parametrize("most", weekly([document.MOST_LETTERS, inf], [document.MOST_LETTERS]))
 def test_the_formulas_of_a_step_fit_a_telephone(opened, monkeypatch, most):
     """Those of every sampler, without scrolling. Planted fault: formulas that are not cut before a sign."""
     monkeypatch.setattr(document, "MOST_LETTERS", most)
@@ -572,7 +587,7 @@ def langevin():
     return lesson_page(load_all([]).lessons["langevin"])
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", weekly(["light", "dark"], ["dark"]))
 def test_axe_finds_nothing(opened, theme):
     """A lesson, with its text, controls and pictures."""
     page = opened(langevin(), still=True, theme=theme)
@@ -626,7 +641,7 @@ def test_a_theme_comes_back(opened):
 )
 def test_the_link_to_the_lab_leads_to_the_server_that_made_the_page(opened, lab, address, words):
     """Where no server made it, the link says whose lab it opens."""
-    page = opened(live_page(made()[0], lab=lab))
+    page = opened(plain_page(made()[0], lab=lab))
     link = page.locator("#open")
     wait_until(lambda: link.get_attribute("href"), "a link")
     assert link.get_attribute("href").partition("?")[0] == address

@@ -25,6 +25,7 @@ from sgmcmc_lab.samplers.targets.posterior import PRESETS
 from tests.browser import hosts, until
 from tests.browser.hosts import HELD, Host, Job, compare
 from tests.browser.live import MOVES, SETTLED
+from tests.helpers.tiers import weekly
 from tests.parity import Pair, compared, pairs
 
 EACH = 2
@@ -418,7 +419,7 @@ def test_faults_in_descriptions_are_found(host):
     assert all(found.values()), found
 
 
-@pytest.mark.parametrize("fault", SCRIPTS)
+@pytest.mark.parametrize("fault", weekly(SCRIPTS, ["a burn-in counted"]))
 def test_faults_in_scripts_are_found(fault, module, new_page):
     name, right, wrong, job = SCRIPTS[fault]
     assert (hosts.LIVE / name).read_text(encoding="utf-8").count(right) == 1, "the fault is planted in no place"
@@ -466,7 +467,14 @@ def a_file():
     return live_page(Experiment.from_dict({"target": "gaussian", "lanes": lanes}))
 
 
-@pytest.mark.parametrize(("name", "fault"), [(hosts.FIREFOX, False), (hosts.WEBKIT, False), (hosts.WEBKIT, True)])
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        (hosts.FIREFOX, False),
+        (hosts.WEBKIT, False),
+        pytest.param(hosts.WEBKIT, True, marks=pytest.mark.weekly),
+    ],
+)
 def test_a_file_moves_in_another_browser(name, fault, tmp_path):
     """Opened from a disk, it moves and rests. A planted fault: the worker reads a Blob, which WebKit refuses it."""
     skip_without(name)

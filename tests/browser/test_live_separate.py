@@ -15,6 +15,7 @@ from sgmcmc_lab.app.live_page.site import _is_live
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.library import find, load_all
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
+from tests.helpers.tiers import weekly
 
 STEPS = ("bias-variance 1", "bias-variance 2", "scan 3", "bias-variance-figures 1", "bias-variance-figures 2")
 """Lesson and step."""
@@ -76,7 +77,7 @@ def test_the_steps_of_the_course_with_claims_on_separate_runs():
     assert here == set(STEPS)
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", weekly(STEPS, ["bias-variance 2", "scan 3"]))
 def test_claims_on_separate_runs_are_those_of_the_lab(browser_page, name):
     """Each with its seeds: numbers to 1e-9, state and words."""
     step = step_of(name)
@@ -85,18 +86,24 @@ def test_claims_on_separate_runs_are_those_of_the_lab(browser_page, name):
     assert all(np.isfinite(float(number)) for numbers in found["numbers"] for number in numbers)
 
 
+FAULTS = [
+    ("bias-variance 2", ("(run.seed + i)", "(run.seed + i + 1)")),
+    ("bias-variance 2", ("=== component - 1", "=== component % 2")),
+    ("bias-variance 2", ("run.steps < steps", "run.steps < steps - 1")),
+    ("bias-variance 2", ("found[k].push", "found[lanes.length - 1 - k].push")),
+    ("bias-variance 2", ("fill(start)", "fill(2 * start)")),
+    ("scan 3", ("spawned(seed, c)", "spawned(seed, c + 1)")),
+    ("scan 3", ("values.local + values.overall", "values.overall + values.local")),
+    ("scan 3", ("sd ** 2", "2 * sd")),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [
-        ("bias-variance 2", ("(run.seed + i)", "(run.seed + i + 1)")),
-        ("bias-variance 2", ("=== component - 1", "=== component % 2")),
-        ("bias-variance 2", ("run.steps < steps", "run.steps < steps - 1")),
-        ("bias-variance 2", ("found[k].push", "found[lanes.length - 1 - k].push")),
-        ("bias-variance 2", ("fill(start)", "fill(2 * start)")),
-        ("scan 3", ("spawned(seed, c)", "spawned(seed, c + 1)")),
-        ("scan 3", ("values.local + values.overall", "values.overall + values.local")),
-        ("scan 3", ("sd ** 2", "2 * sd")),
-    ],
+    weekly(
+        FAULTS,
+        FAULTS[:1],
+    ),
 )
 def test_another_run_is_seen(browser_page, name, fault):
     """Planted faults: other seeds, another component, a step less, the other lane, another start, other costs, another

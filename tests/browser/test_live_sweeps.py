@@ -20,6 +20,7 @@ from sgmcmc_lab.lessons.library import find, load_all
 from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Row, Table, reduced
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
+from tests.helpers.tiers import weekly
 
 SHORT = 300
 """Steps of a run, in which two hosts' draws are alike."""
@@ -113,7 +114,7 @@ def judged_by(step, rows):
         return marks.marks(step, None, [])
 
 
-@pytest.mark.parametrize("name", SWEPT)
+@pytest.mark.parametrize("name", weekly(SWEPT, ["order 3", "step-size 2"]))
 def test_a_sweep_is_that_of_the_lab(browser_page, name):
     """Each run of the course's sweeps, cut short."""
     step = step_of(name)
@@ -129,15 +130,18 @@ def test_the_sweeps_that_a_page_leaves_out():
     assert every.keys() - here == LEFT
 
 
+FAULTS = [
+    ("order 3", "sweeps.js", ("(point.run.seed + i)", "(point.run.seed + i + 1)")),
+    ("step-size 2", "sweeps.js", ("target, seed:", "target, burn_in: 0, seed:")),
+    ("order 3", "followed.js", ("steps + this.every -", "steps + 1 + this.every -")),
+    ("order 3", "sweeps.js", ("at[i] * log[i])", "at[i])")),
+    ("order 3", "sweeps.js", ("? Math.abs :", "? (y) => 2 * y :")),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "source", "fault"),
-    [
-        ("order 3", "sweeps.js", ("(point.run.seed + i)", "(point.run.seed + i + 1)")),
-        ("step-size 2", "sweeps.js", ("target, seed:", "target, burn_in: 0, seed:")),
-        ("order 3", "followed.js", ("steps + this.every -", "steps + 1 + this.every -")),
-        ("order 3", "sweeps.js", ("at[i] * log[i])", "at[i])")),
-        ("order 3", "sweeps.js", ("? Math.abs :", "? (y) => 2 * y :")),
-    ],
+    weekly(FAULTS, FAULTS[:1]),
 )
 def test_another_sweep_is_seen(browser_page, name, source, fault):
     """Planted faults: other seeds, no burn-in, other snapshots, another slope, another figure."""

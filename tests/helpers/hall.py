@@ -45,7 +45,7 @@ def running(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen]:
         yield process
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def listens(port: int) -> None:

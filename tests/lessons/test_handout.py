@@ -247,7 +247,7 @@ def test_the_lines_of_the_docs_show_a_trace_in_a_notebook():
     code = lines_of_the_docs()
     assert len(code.splitlines()) == 3
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    NotebookClient(book, timeout=120, kernel_name="python3").execute()
+    NotebookClient(book, timeout=600, kernel_name="python3").execute()
     shown = [output for output in book.cells[0].outputs if output.output_type == "execute_result"]
     assert len(shown) == 1
     html = shown[0].data["text/html"]

@@ -661,7 +661,7 @@ def test_a_stopped_command_goes_on(folder, tmp_path):
     while len(list(results.glob("*.json"))) < 3 and time.monotonic() < give_up and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     assert "goes on" in err
     kept = {path.name: path.stat().st_mtime_ns for path in results.glob("*.json")}
@@ -695,7 +695,7 @@ def test_a_stop_is_soon(folder, tmp_path, name, options):
     group = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
     assert len(group) > 2 or name == "right"
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     give_up = time.monotonic() + 30

@@ -169,7 +169,7 @@ def terminal_of(cache, script, terminal=True):
     reader, writer = os.openpty() if terminal else os.pipe()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SGMCMC_LAB_CACHE": str(cache)}
     process = subprocess.Popen([sys.executable, "-c", script], stderr=writer, env=environment)
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=600) == 0
     # A terminal's output remains for its reader as long as one end is open.
     os.set_blocking(reader, False)
     try:
@@ -299,7 +299,7 @@ def test_ctrl_c_keeps_what_is_drawn(tmp_path):
             break
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=600)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     theta, _ = theta_of_netcdf(out)
@@ -436,6 +436,6 @@ def test_a_pipe_or_a_device_is_refused_at_once(tmp_path, capsys):
 @pytest.mark.slow
 def test_a_process_with_bad_input_shows_no_traceback(tmp_path):
     process = started("run", tmp_path / "missing.json", "--out", tmp_path / "out.nc")
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=600)
     assert (process.returncode, out) == (2, "")
     assert "Traceback" not in errors

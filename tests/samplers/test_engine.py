@@ -576,7 +576,7 @@ def test_the_first_run_of_a_process_leaves_the_loop_to_all_others(fault):
     """The loop is compiled for function pointers. The planted fault: a run calls it before that, and the call compiles
     it for this run's target; where later runs are prepared, they then fail on functions that are no pointers."""
     script = FIRST_IN_A_PROCESS.format(fault=fault)
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
     assert (process.returncode == 0) == (not fault), process.stderr
     assert not fault or "AssertionError" in process.stderr
 

@@ -119,7 +119,7 @@ def test_nobody_waits_for_the_end_of_a_long_step(ask, fault, monkeypatch):
     state, screen, free, under_way = AppState(), Mock(), threading.Event(), threading.Event()
     made, lanes = runner.Runner(state, screen), DensityLanes(state.experiment)
     monkeypatch.setattr(lanes, "short", lambda *_: False)
-    monkeypatch.setattr(lanes, "move", lambda *_: under_way.set() or free.wait(60))
+    monkeypatch.setattr(lanes, "move", lambda *_: under_way.set() or free.wait(600))
 
     async def asked():
         made.lanes, made._restart, made._rebuild = lanes, False, False
@@ -127,7 +127,7 @@ def test_nobody_waits_for_the_end_of_a_long_step(ask, fault, monkeypatch):
         while not under_way.is_set() or not (fault or screen.show_status.called):
             await asyncio.sleep(0.001)
         ask(state)
-        ended, _ = await asyncio.wait({frame}, timeout=0.2 if fault else 60)
+        ended, _ = await asyncio.wait({frame}, timeout=0.2 if fault else 600)
         free.set()
         await frame
         return bool(ended), made.lanes is None, lanes.given_up
@@ -146,7 +146,7 @@ def test_a_view_does_not_wait_for_the_end_of_a_long_step(fault, monkeypatch):
     made, lanes = runner.Runner(state, screen), DensityLanes(state.experiment)
     made.bus = Mock(set_layout=AsyncMock(), send_frame=AsyncMock())
     monkeypatch.setattr(lanes, "short", lambda *_: False)
-    monkeypatch.setattr(lanes, "move", lambda *_: under_way.set() or free.wait(60))
+    monkeypatch.setattr(lanes, "move", lambda *_: under_way.set() or free.wait(600))
 
     async def asked():
         made.lanes, made._restart = lanes, False
@@ -205,13 +205,13 @@ def test_lanes_stand_still_for_captions_but_not_for_those_of_others(monkeypatch)
         turn = asyncio.create_task(made._slow_turn(1))
         while not asked:
             await asyncio.sleep(0)
-        await asyncio.wait_for(made._engine.acquire(), 10)
+        await asyncio.wait_for(made._engine.acquire(), 300)
         free.set()
         # As long as a frame has the lanes, no caption is made of them.
         done, _ = await asyncio.wait({turn}, timeout=0.05)
         assert not done and not view.asked
         made._engine.release()
-        await asyncio.wait_for(turn, 10)
+        await asyncio.wait_for(turn, 300)
         await asyncio.sleep(0)
 
     try:

@@ -23,6 +23,7 @@ from sgmcmc_lab.app.views.theme import DARK, LIGHT, in_dark, palette_in
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.tiers import weekly
 
 CASES = {
     "quartic": ("sgld", {}),
@@ -84,7 +85,7 @@ def apart(target, fault):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", CASES)
+@pytest.mark.parametrize("target", weekly(CASES, ["quartic", "fisher"]))
 def test_differences_are_those_of_figures_that_are_built_anew(target):
     """Fails where a figure of one to three lanes keeps a colour or a curve of another theme or target."""
     wrong, compared = apart(target, lambda difference: difference)
@@ -93,7 +94,7 @@ def test_differences_are_those_of_figures_that_are_built_anew(target):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", FULL)
+@pytest.mark.parametrize("target", weekly(FULL, ["quartic"]))
 def test_a_difference_that_forgets_a_property_is_seen(target):
     """The planted fault: one property of each difference stays as it was."""
 

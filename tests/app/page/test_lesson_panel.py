@@ -732,7 +732,7 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
     def slowly(self, *one):
         told(self, *one)
         first.set()
-        going.wait(60)
+        going.wait(600)
 
     monkeypatch.setattr(headless_claims.Proof, "_measured", slowly)
     monkeypatch.setattr("sgmcmc_lab.app.page.measuring.EACH_SECONDS", 0.01)
@@ -747,7 +747,7 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
     made.begin()
     begun = headless_claims.of(step)
     assert begun.waiting == 1
-    assert first.wait(60)
+    assert first.wait(600)
     made._draw()
     assert points() == 1
     assert [one.label for one in made.panel.select(pmui.Button)] == ["Cancel"]

@@ -76,7 +76,7 @@ def a_class(monkeypatch):
                 return page
 
             try:
-                return await asyncio.wait_for(do(new_page, kept), 60)
+                return await asyncio.wait_for(do(new_page, kept), 300)
             finally:
                 Store.away = False
                 for page in pages:

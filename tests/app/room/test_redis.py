@@ -62,15 +62,21 @@ async def three_hundred(first, second):
     return room_state.students, sum(room_state.bars(room_state.votes)), sum(counted), clients
 
 
+@pytest.fixture
+def patient(monkeypatch):
+    """On a loaded machine, the last of 900 simultaneous answers waits longer than a page would."""
+    monkeypatch.setattr(store, "PATIENCE", 120.0)
+
+
 @pytest.mark.slow
-def test_three_hundred_answers_over_two_processes_are_counted_once_each(server):
+def test_three_hundred_answers_over_two_processes_are_counted_once_each(server, patient):
     students, votes, counted, clients = of_two(server, three_hundred)
     assert (students, votes, counted) == (STUDENTS, STUDENTS, STUDENTS)
     assert clients <= 2 * CONNECTIONS, "as many connections as people"
 
 
 @pytest.mark.slow
-def test_a_double_count_over_two_processes_is_seen(server):
+def test_a_double_count_over_two_processes_is_seen(server, patient):
     assert of_two(server, three_hundred, Twice)[1] > STUDENTS
 
 

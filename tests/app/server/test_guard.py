@@ -885,6 +885,7 @@ def test_only_its_own_names_are_answered(server):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_names_that_were_allowed(tmp_path):
     """``--allow-websocket-origin``, several and with a wildcard; this computer's names stay allowed."""
     options = ("--allow-websocket-origin", "lab.example.org", "--allow-websocket-origin", "*.school.example:8080")
@@ -957,7 +958,7 @@ def test_a_large_body_is_refused_before_it_is_sent(server, host, size):
     start = f"POST /app HTTP/1.1\r\nHost: {host}:{server.port}\r\n"
 
     def answer(rest):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as asked:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=300) as asked:
             asked.sendall(f"{start}{rest}".encode())
             return asked.recv(100).split(b"\r\n")[0]
 
@@ -980,7 +981,7 @@ def test_a_large_body_is_refused_before_it_is_sent(server, host, size):
 )
 def test_whatever_is_asked_for_is_answered_in_a_sentence(server, line, headers, status):
     """Fails where the connection is closed without a word, or the answer is empty."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as asked:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=300) as asked:
         host = f"Host: localhost:{server.port}"
         asked.sendall(f"{line} HTTP/1.1\r\n{host}\r\n{headers}\r\nConnection: close\r\n\r\n".encode())
         answer = b""

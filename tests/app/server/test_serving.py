@@ -31,7 +31,7 @@ def test_a_process_is_put_behind_with_its_threads_and_what_it_starts():
         started = children() - before
         put_behind(started)
         now = [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads]
-        later = int(one.communicate("\n", timeout=60)[0])
+        later = int(one.communicate("\n", timeout=600)[0])
     assert started == {one.pid} and len(threads) == 2
     assert now == [BEHIND, BEHIND] and later == BEHIND
     assert os.getpriority(os.PRIO_PROCESS, 0) < BEHIND

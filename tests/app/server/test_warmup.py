@@ -73,7 +73,7 @@ def test_one_server_compiles_and_the_others_wait(lock, tmp_path, monkeypatch):
 
     def run():
         began.append(threading.get_ident())
-        first_done.wait(30)
+        first_done.wait(300)
         kept.append(True)
 
     def locked(file):
@@ -82,7 +82,7 @@ def test_one_server_compiles_and_the_others_wait(lock, tmp_path, monkeypatch):
         finally:
             if not getattr(tried, "once", False):
                 tried.once = True
-                all_tried.wait(30)
+                all_tried.wait(300)
                 first_done.set()
 
     monkeypatch.setattr(jit, "FOLDER", tmp_path)
@@ -94,7 +94,7 @@ def test_one_server_compiles_and_the_others_wait(lock, tmp_path, monkeypatch):
     for server in servers:
         server.start()
     for server in servers:
-        server.join(60)
+        server.join(600)
     assert (len(began) == 1) == (not isinstance(lock, EverybodysLock))
 
 
@@ -132,7 +132,7 @@ def test_it_ends_in_order_when_all_is_compiled(reads, tmp_path):
     code += "compiling.in_order = lambda: iter([time.sleep(0.5) or []]); compiling.main()"
     environment = {**os.environ, "SGMCMC_LAB_CACHE": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment) as process:
-        assert (process.wait(60) == 0) == (not reads)
+        assert (process.wait(600) == 0) == (not reads)
 
 
 def test_where_the_cache_cannot_be_written_one_of_its_own_takes_its_place(tmp_path, monkeypatch):
@@ -208,7 +208,7 @@ def started(tmp_path, monkeypatch):
         monkeypatch.setattr(warmup, "functions", lambda spec: [first])
         thread = threading.Thread(target=warmup.compile_all)
         thread.start()
-        thread.join(120)
+        thread.join(600)
         # A thread that ends in an exception leaves what it was to make ready.
         assert jit.is_ready([first, second])
         out = np.empty((2, 1))
@@ -301,6 +301,6 @@ def test_it_ends_where_nothing_of_it_is_kept(fault, tmp_path):
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, text=True) as process:
         output, said = process.stdout.read(), process.stderr.read()
-        code = process.wait(60)
+        code = process.wait(600)
     assert (code == compiling.NOT_KEPT) == (len(output.splitlines()) == 1) == (not fault)
     assert said.count("No space left on device") == 1

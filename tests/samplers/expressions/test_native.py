@@ -396,7 +396,7 @@ def test_of_a_session_s_edits_the_newest_is_compiled(codes, monkeypatch):
     def slowly(loops):
         compiled.append(loops)
         begun.set()
-        go_on.wait(30)
+        go_on.wait(300)
         return compile_it(loops)
 
     monkeypatch.setattr(compiler, "_code", slowly)
@@ -410,7 +410,7 @@ def test_of_a_session_s_edits_the_newest_is_compiled(codes, monkeypatch):
             run.advance(1)
             kept.append(run._tier)
             if k == 0:
-                assert begun.wait(30)
+                assert begun.wait(300)
         go_on.set()
         compiler.wait()
         assert compiler.QUEUE.thread is None

@@ -24,6 +24,7 @@ from tests.helpers.statistics import (
     put_sampler,
     uncounted,
 )
+from tests.helpers.tiers import weekly
 
 WITHIN = 0.2
 """How far a slope may be from the order."""
@@ -94,7 +95,11 @@ NORMALISED = Case("normalised_sgld", 8.0, 0.0, "cos", (0.01, 0.015, 0.02, 0.03, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [SGGMC, HEAT, GSGNHT_LAW, EULER, EULER_HEAT, SGLD, NORMALISED], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    weekly([SGGMC, HEAT, GSGNHT_LAW, EULER, EULER_HEAT, SGLD, NORMALISED], [SGGMC, GSGNHT_LAW, SGLD, NORMALISED]),
+    ids=str,
+)
 def test_order_of_the_law(case):
     """Fails where the slope of log |bias| over five step sizes is not 2.0 ± .2 for ABOBA, 1.0 ± .2 for Euler.
 
@@ -216,7 +221,10 @@ def test_gsgnht_has_its_own_law():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "cases",
-    [[SGGMC], [HEAT], [GSGNHT], [EULER, EULER_HEAT], [GSGNHT_EULER], [SGLD], [NORMALISED]],
+    weekly(
+        [[SGGMC], [HEAT], [GSGNHT], [EULER, EULER_HEAT], [GSGNHT_EULER], [SGLD], [NORMALISED]],
+        [[SGGMC], [HEAT], [GSGNHT], [SGLD], [NORMALISED]],
+    ),
     ids=lambda cases: str(cases[0]),
 )
 def test_measured_order(cases):
