@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 from base64 import b64decode, b64encode
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 import numpy as np
@@ -32,9 +32,13 @@ PAGE = re.compile(r'(id="page">)(.*?)(</script>)', re.DOTALL)
 
 
 @contextmanager
-def without_stops():
-    """Files without the figures at the stops of the target's sliders: these take most of the making."""
-    with mock.patch.object(document, "_stops", return_value={}):
+def few_figures(*views, stops=False):
+    """Files with these views, or all, and without stops of the target's sliders: figures take most of the making."""
+    with ExitStack() as patches:
+        if views:
+            patches.enter_context(mock.patch.object(document, "LIVE", views))
+        if not stops:
+            patches.enter_context(mock.patch.object(document, "_stops", return_value={}))
         yield
 
 

@@ -18,7 +18,7 @@ from sgmcmc_lab.app.views.base import Frame
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.lanes import Change
 from tests import live_memory
-from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of, without_stops
+from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, few_figures, pages_of
 from tests.helpers.tiers import weekly
 
 SIMPLEX = {"key": "sparse_dirichlet", "params": {"dimension": 5}}
@@ -48,7 +48,7 @@ def coordinate_of(experiment):
 
 
 @lru_cache(maxsize=len(CASES))
-@without_stops()
+@few_figures(*ENSEMBLES)
 def made(name):
     target, *lanes = CASES[name]
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]

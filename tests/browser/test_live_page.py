@@ -28,12 +28,12 @@ from tests.browser.live import (
     MOVES,
     SETTLED,
     SOURCES,
+    few_figures,
     pages_of,
     paused,
     same_as_python,
     steps,
     with_pages,
-    without_stops,
 )
 from tests.helpers.tiers import weekly
 
@@ -68,7 +68,7 @@ Words alone.
 """
 
 
-plain_page = without_stops()(live_page)
+plain_page = few_figures("state", "trace", "marginal", "ks")(live_page)
 
 
 @lru_cache(maxsize=8)
@@ -144,7 +144,8 @@ def test_lanes_are_added_changed_and_removed(opened):
 def test_another_temperature_has_its_own_draws_and_answers(opened):
     """The temperature of the file, and that of the slider. A planted fault: they are not those of T = 1."""
     hot = Experiment.from_dict({"target": "quartic", "lanes": [{"sampler": "sgld"}], "seed": 3, "temperature": 2.0})
-    page = opened(live_page(hot), fragment="#views=marginal,ks&speed=100")
+    text = few_figures("marginal", "ks", stops=True)(live_page)(hot, shown=["marginal", "ks"])
+    page = opened(text, fragment="#views=marginal,ks&speed=100")
     page.wait_for_function(MOVES)
     paused(page)
     assert same_as_python(hot, page) == []
@@ -166,7 +167,9 @@ def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
 
     A planted fault: they are not those of another value.
     """
-    experiment, text = made("gaussian")
+    lanes = [{"sampler": "sgld"}, {"sampler": "sghmc", "gradient": "gaussian"}]
+    experiment = Experiment.from_dict({"target": "gaussian", "lanes": lanes, "seed": 3})
+    text = few_figures("marginal", "ks", stops=True)(live_page)(experiment, shown=["marginal", "ks"])
     page = opened(text, fragment="#views=marginal,ks&speed=100")
     page.wait_for_function(MOVES)
     slider = page.locator("#target-sd")

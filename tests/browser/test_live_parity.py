@@ -24,7 +24,7 @@ from sgmcmc_lab.samplers.settings import Settings
 from sgmcmc_lab.samplers.targets.posterior import PRESETS
 from tests.browser import hosts, until
 from tests.browser.hosts import HELD, Host, Job, compare
-from tests.browser.live import MOVES, SETTLED
+from tests.browser.live import MOVES, SETTLED, few_figures
 from tests.helpers.tiers import weekly
 from tests.parity import Pair, compared, pairs
 
@@ -462,6 +462,7 @@ def test_another_browser(name, covered):
 
 
 @functools.cache
+@few_figures("state", "marginal", "ks")
 def a_file():
     lanes = [{"sampler": "sgld"}, {"sampler": "sghmc"}]
     return live_page(Experiment.from_dict({"target": "gaussian", "lanes": lanes}))

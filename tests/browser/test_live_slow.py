@@ -16,12 +16,12 @@ from tests.browser.live import (
     MOVES,
     SETTLED,
     SOURCES,
+    few_figures,
     pages_of,
     paused,
     same_as_python,
     steps,
     with_pages,
-    without_stops,
 )
 from tests.helpers.tiers import weekly
 
@@ -34,7 +34,7 @@ DRAWN = """([id, rows]) => {
 
 
 @lru_cache(maxsize=1)
-@without_stops()
+@few_figures("state", "phase", "trace", "marginal", "ks", stops=True)
 def made():
     """Two lanes, the first one with a momentum and a noisy gradient, and HMC that may stand in for one."""
     lanes = [{"sampler": "sghmc", "gradient": "gaussian"}, {"sampler": "sgld"}]

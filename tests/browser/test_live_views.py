@@ -17,7 +17,7 @@ from sgmcmc_lab.app.views.bundle import bundle
 from sgmcmc_lab.app.views.globe import turned
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.targets import TARGETS
-from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, pages_of, paused, steps, without_stops
+from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, few_figures, pages_of, paused, steps
 from tests.helpers.tiers import weekly
 
 WEIGHING = {"key": "contour_sgld", "params": {"adapt_steps": 5, "n_bins": 8, "zeta": 1.0, "step_size": 2e-4}}
@@ -47,7 +47,7 @@ ANSWERED = "(n) => document.getElementById('steps').textContent.replaceAll(',', 
 
 
 @lru_cache(maxsize=3)
-@without_stops()
+@few_figures()
 def made(name):
     target, *lanes = CASES[name]
     listed = [{"sampler": sampler, "gradient": gradient} for sampler, gradient in lanes]

@@ -11,6 +11,7 @@ from sgmcmc_lab.app.views.energies import energy_label
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.browser.live import few_figures
 
 
 def page(target, **settings):
@@ -100,7 +101,8 @@ def test_a_live_page_at_another_temperature_has_a_slider_with_the_target_at_each
 
     def stops(temperature):
         state = page("gaussian", temperature=temperature)
-        made = document._page(state, document._alone(state.experiment, ()), True)
+        with few_figures("marginal", stops=True):
+            made = document._page(state, document._alone(state.experiment, ()), True)
         return made, dict(made["stops"].get("temperature", {"stops": []})["stops"])
 
     made, found = stops(0.25)
