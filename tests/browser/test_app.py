@@ -168,6 +168,7 @@ def test_dark_and_light(moving):
     lab.until(lambda: len(lab.glyphs("State space", "Line")[0]["x"]) > 20, "paths in the new figures")
 
 
+@pytest.mark.weekly
 def test_a_page_among_others_gets_its_figures(moving):
     """One by one, while the other page has its frames; a page alone gets all at once. Each is there and moves."""
     lab = moving
