@@ -15,7 +15,7 @@ from sgmcmc_lab.app.live_page.site import _is_live
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.library import find, load_all
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
-from tests.helpers.tiers import weekly
+from tests.helpers.tiers import weekly, weekly_but_first
 
 STEPS = ("bias-variance 1", "bias-variance 2", "scan 3", "bias-variance-figures 1", "bias-variance-figures 2")
 """Lesson and step."""
@@ -100,10 +100,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    weekly(
-        FAULTS,
-        FAULTS[:1],
-    ),
+    weekly_but_first(FAULTS),
 )
 def test_another_run_is_seen(browser_page, name, fault):
     """Planted faults: other seeds, another component, a step less, the other lane, another start, other costs, another

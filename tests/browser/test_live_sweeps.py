@@ -20,7 +20,7 @@ from sgmcmc_lab.lessons.library import find, load_all
 from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Row, Table, reduced
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
-from tests.helpers.tiers import weekly
+from tests.helpers.tiers import weekly, weekly_but_first
 
 SHORT = 300
 """Steps of a run, in which two hosts' draws are alike."""
@@ -141,7 +141,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(
     ("name", "source", "fault"),
-    weekly(FAULTS, FAULTS[:1]),
+    weekly_but_first(FAULTS),
 )
 def test_another_sweep_is_seen(browser_page, name, source, fault):
     """Planted faults: other seeds, no burn-in, other snapshots, another slope, another figure."""
