@@ -295,6 +295,22 @@ def test_claims_of_the_course_are_those_of_the_lab(browser_page, key):
     assert (NUMBERLESS in states) == (key == SLOWEST)
 
 
+def test_every_measure_is_in_a_lesson_that_runs_with_every_change():
+    """The planted fault: without *exact-minibatch*, whose measures no other of them has."""
+
+    def measures(keys):
+        return {
+            claim.measure.key
+            for key in keys
+            for step in steps_of(find(key, []))
+            for claim in step.claims
+            if is_measured(step, claim)
+        }
+
+    assert measures(COVERING) == measures(OUTLINES)
+    assert measures(set(COVERING) - {"exact-minibatch"}) != measures(OUTLINES)
+
+
 def test_most_claims_on_densities_are_measured():
     """All but those of measures that are listed here."""
     live = [

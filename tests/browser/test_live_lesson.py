@@ -14,7 +14,7 @@ from sgmcmc_lab.samplers import Experiment, SpecError
 from tests.browser import until
 from tests.browser.lab import AXE, check_width
 from tests.browser.live import MOVES, SETTLED, STILL, pages_of, steps, with_pages
-from tests.helpers.tiers import weekly
+from tests.helpers.tiers import weekly, weekly_but_first
 
 LESSON = """+++
 title = "Marks"
@@ -489,10 +489,7 @@ def test_a_sweep_is_made_and_cancelled(opened, text):
     shows(page, "– not measured yet")
 
 
-@pytest.mark.parametrize(
-    ("size", "theme"),
-    [((390, 844), "dark"), pytest.param((1280, 720), "light", marks=pytest.mark.weekly)],
-)
+@pytest.mark.parametrize(("size", "theme"), weekly_but_first([((390, 844), "dark"), ((1280, 720), "light")]))
 def test_axe_finds_nothing_in_marks(opened, text, size, theme):
     """With marks of both kinds, an answer that is wrong, and a sweep; nothing is wider than the screen."""
     page = opened(text, size=size, theme=theme, fragment="#answers=1.1")
