@@ -61,6 +61,11 @@ _TIME = np.pi / 2
 _LEVELS = np.linspace(-3.0, 3.0, 25)
 """The quantiles, as normal scores, that a marginal's CDF goes through. Beyond, its tails are Gaussian."""
 
+_CLAIMING = threading.Lock()
+"""Held while a thread looks whether another one makes a target's long run, and claims it otherwise."""
+_TELL_SECONDS = 0.1
+"""The time between two calls of ``tell``, which may cancel, while another thread makes the long run."""
+
 _HMC = types.int64(
     jit.rng_type,
     jit.matrix,
@@ -163,9 +168,9 @@ class LongRun(Target):
     """
 
     exact_law = False
-    _making = threading.Lock()
-    """Held while answers are computed: a second page that asks for them waits for the first one's."""
     _early: "Self | None" = None
+    _run_ends: threading.Event | None = None
+    """Set when the thread that makes the long run ends; None while none makes it."""
 
     @cached_property
     def _peak(self) -> tuple[Array, Array]:
@@ -256,9 +261,20 @@ class LongRun(Target):
         return "_reference" in self.__dict__
 
     def prepare(self, tell: Tell) -> None:
-        with self._making:
-            if not self.ready:
-                self._reference = self._found(tell)
+        # No lock is held during the run: its tell may wait for the event loop, which must not wait for the lock.
+        while not self.ready:
+            with _CLAIMING:
+                first, ends = self._run_ends is None, self._run_ends or threading.Event()
+                self._run_ends = ends
+            if first:
+                try:
+                    self._reference = self._found(tell)
+                finally:
+                    self._run_ends = None
+                    ends.set()
+            # Where the first caller is cancelled, the next one makes the run.
+            while not ends.wait(_TELL_SECONDS):
+                tell("The exact answer by a long run, which another page has begun", None)
 
     def early(self) -> "Self":
         if self._early is None:

@@ -1,11 +1,17 @@
 """Rough answers of a target whose exact ones take seconds, and runs that go on when those come."""
 
+import threading
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_target
 from sgmcmc_lab.samplers.diagnostics import ks
+from sgmcmc_lab.samplers.files import EndedError
+from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.long_run import LongRun
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 
 
@@ -51,3 +57,100 @@ def test_a_run_that_began_early_is_the_run_that_knew_its_target(experiment):
     # The bins are others, and no bin holds much.
     assert early_ks == pytest.approx(late_ks, abs=0.003)
     assert rough != pytest.approx(late_ks, abs=0.003), "the rough answers were others"
+
+
+class Held:
+    """Long runs that stop in ``tell`` until they are released, each in a thread."""
+
+    def __init__(self, monkeypatch):
+        self.begun, self.released, self.answers = threading.Event(), threading.Event(), []
+        monkeypatch.setattr(LongRun, "_found", self._found)
+
+    def _found(self, tell):
+        tell("", None)
+        self.answers.append(object())
+        return self.answers[-1]
+
+    def tell(self, what, share):
+        self.begun.set()
+        assert self.released.wait(60)
+
+    def begin(self, target):
+        thread = threading.Thread(target=target.prepare, args=(self.tell,), daemon=True)
+        thread.start()
+        assert self.begun.wait(60)
+        return thread
+
+
+@pytest.fixture
+def held(monkeypatch):
+    made = Held(monkeypatch)
+    yield made
+    made.released.set()
+
+
+def tumours():
+    return TARGETS["logistic_tumours"]()
+
+
+def returns(call, within=60):
+    """Whether a call in another thread returns within these seconds, beside one that is held."""
+    done = threading.Event()
+    threading.Thread(target=lambda: (call(), done.set()), daemon=True).start()
+    return done.wait(within)
+
+
+def test_a_held_long_run_holds_up_no_other_target(held):
+    known, other = tumours(), tumours()
+    known._reference = object()
+    thread = held.begin(tumours())
+    assert returns(lambda: known.prepare(silent))
+    assert returns(lambda: other.prepare(silent)) and other.ready
+    held.released.set()
+    thread.join(60)
+    assert len(held.answers) == 2
+
+
+def test_fault_a_lock_of_all_targets_is_seen(held, monkeypatch):
+    lock, prepare = threading.Lock(), LongRun.prepare
+
+    def locked(self, tell):
+        with lock:
+            prepare(self, tell)
+
+    monkeypatch.setattr(LongRun, "prepare", locked)
+    known = tumours()
+    known._reference = object()
+    held.begin(tumours())
+    assert not returns(lambda: known.prepare(silent), within=0.2)
+
+
+def test_two_callers_share_one_long_run(held):
+    target, told = tumours(), threading.Event()
+    held.begin(target)
+    second = threading.Thread(target=target.prepare, args=(lambda what, share: told.set(),), daemon=True)
+    second.start()
+    assert told.wait(60), "the second caller can be cancelled while it waits"
+    held.released.set()
+    second.join(60)
+    assert target.ready and len(held.answers) == 1
+
+
+def test_the_second_caller_makes_the_long_run_that_the_first_one_cancels(held):
+    target = tumours()
+
+    def cancel(what, share):
+        held.tell(what, share)
+        raise EndedError
+
+    def cancelled():
+        with suppress(EndedError):
+            target.prepare(cancel)
+
+    threading.Thread(target=cancelled, daemon=True).start()
+    assert held.begun.wait(60)
+    second = threading.Thread(target=target.prepare, args=(silent,), daemon=True)
+    second.start()
+    held.released.set()
+    second.join(60)
+    assert target.ready and len(held.answers) == 1
