@@ -6,6 +6,8 @@ many threads it has.
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import platformdirs
@@ -34,6 +36,14 @@ pytest.register_assert_rewrite(
     *(f"tests.helpers.checks_{what}" for what in ("gradients", "samplers", "targets", "views"))
 )
 
+COMPILE = """
+import sys
+import sgmcmc_lab.app.views, sgmcmc_lab.samplers.models
+from sgmcmc_lab.samplers.compile import jit
+jit.prepare(jit.declared()[int(sys.argv[1]) :: int(sys.argv[2])])
+"""
+QUICK = "quick or core"
+"""The tests that ``pytest`` alone runs."""
 BROWSER = "tests/browser/"
 SERVED = "tests/app/server/test_guard.py"
 TOGETHER = {
@@ -57,10 +67,29 @@ LONG_RUNS = ("curve_network", "logistic_tumours", "logistic_table", "posterior-t
 
 
 def pytest_configure(config):
-    """Without a file, a test or a marker on the command line, only the quick tests run."""
+    """Without a file, a test or a marker on the command line, only the quick tests and the core run."""
     named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     if not (named or config.option.markexpr or config.option.keyword):
-        config.option.markexpr = "quick"
+        config.option.markexpr = QUICK
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Of the files in a browser, the quick tier and the core read one."""
+    elsewhere = collection_path.match("tests/browser/test_*.py") and collection_path.name != "test_core.py"
+    return True if elsewhere and config.option.markexpr in (QUICK, "quick", "core") else None
+
+
+def pytest_sessionstart(session):
+    """Before the processes of ``pytest -n`` meet an empty cache, as many as there are cores fill it.
+
+    To collect the tests takes many functions, which each of the processes would compile.
+    """
+    option = session.config.option
+    if getattr(option, "numprocesses", None) and not option.collectonly and len(list(_CACHE.glob("*/*.nbc"))) < 100:
+        n = os.cpu_count() or 1
+        shares = [subprocess.Popen([sys.executable, "-c", COMPILE, str(k), str(n)]) for k in range(n)]
+        codes = [share.wait() for share in shares]
+        assert codes == [0] * n, "the samplers do not compile"
 
 
 def pytest_unconfigure():
@@ -116,15 +145,6 @@ def pytest_collection_modifyitems(items):
         elif item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-
-
-def pytest_collection_finish(session):
-    """With ``pytest -n``, before many tests: each process compiles its share, rather than all of them the same."""
-    if _WORKER and len(session.items) > 500:
-        from sgmcmc_lab.samplers.compile import jit
-
-        number, n = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-        jit.prepare(jit.declared()[number::n])
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ import pytest
 
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.browser.lab import FOCUS, FOCUSED, WALK, Lab, wait_until
-from tests.helpers.tiers import weekly
 
 LESSON = r"""+++
 title = "Signs"
@@ -131,7 +130,7 @@ def drawn(lab):
     lab.until(lambda: lab.page.locator(".MuiTooltip-tooltip").count() == 0, "no help")
 
 
-@pytest.mark.parametrize("kind", weekly(TARGETS_SHOWN, ["first", "globe"]))
+@pytest.mark.parametrize("kind", TARGETS_SHOWN)
 def test_axe_finds_nothing_on_a_page_of_a_target(walk, kind):
     lab = walk(PAUSED)
     target = TARGETS_SHOWN[kind]
@@ -151,7 +150,7 @@ def test_axe_finds_nothing_on_a_page_of_a_target(walk, kind):
     button.evaluate("(one) => one.setAttribute('aria-label', 'Toggle theme')")
 
 
-@pytest.mark.parametrize("kind", weekly(OTHERS, ["workbench"]))
+@pytest.mark.parametrize("kind", OTHERS)
 def test_axe_finds_nothing(lab, kind):
     lab.open(OTHERS[kind])
     drawn(lab)

@@ -31,7 +31,6 @@ from tests.browser.lab import (
     check_width,
     wait_until,
 )
-from tests.helpers.tiers import weekly
 
 KS = "KS distance, mean over 2 coordinates"
 
@@ -168,7 +167,6 @@ def test_dark_and_light(moving):
     lab.until(lambda: len(lab.glyphs("State space", "Line")[0]["x"]) > 20, "paths in the new figures")
 
 
-@pytest.mark.weekly
 def test_a_page_among_others_gets_its_figures(moving):
     """One by one, while the other page has its frames; a page alone gets all at once. Each is there and moves."""
     lab = moving
@@ -685,7 +683,6 @@ def test_on_a_phone(phone, server):
 # Many sessions
 
 
-@pytest.mark.weekly
 def test_sessions_end_with_their_pages(chromium, tmp_path):
     """Fails where the server keeps a session whose page is gone, or goes on computing for it."""
     # Not shorter: a session that ends before its page has connected comes back without the server's own style sheets.
@@ -738,7 +735,7 @@ def test_a_step_is_played_in_its_parts(lab):
     assert lab.steps() == 1
 
 
-@pytest.mark.parametrize("fault", weekly([False, True], [False]))
+@pytest.mark.parametrize("fault", [False, True])
 def test_the_globe_stays_turned_when_it_is_drawn_again(fault, page, server):
     """Its figure is another one in another theme, or with another lane; another target is seen from its own side.
 

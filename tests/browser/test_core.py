@@ -1,6 +1,6 @@
-"""The duties of every installation: the page opens and moves, obeys, shows a lesson, and exports its contents.
+"""The duties of every installation: both hosts open and move; the lab obeys, shows a lesson, and exports its contents.
 
-The marker ``core`` is for a second run, on another Python with other releases of the libraries.
+The marker ``core`` is for every run, and for a second one on another Python with other releases of the libraries.
 """
 
 import re
@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sgmcmc_lab.app.live_page import live_page
 from sgmcmc_lab.app.server.patches import PATCHES
 from sgmcmc_lab.samplers import Experiment, run
 from tests.browser import serve
 from tests.browser.lab import Lab, check_finite
-from tests.helpers.tiers import weekly
+from tests.browser.live import MOVES, few_figures, paused, same_as_python
 
 UNPATCHED = [sys.executable, str(Path(__file__).parent / "unpatched.py")]
 GONE = "panel.viewable:Viewable._server_destroy"
-SERVERS = {"as installed": (), "unpatched": UNPATCHED, "one place unknown": [*UNPATCHED, GONE]}
+INSTALLED = "as installed"
+SERVERS = {INSTALLED: (), "unpatched": UNPATCHED, "one place unknown": [*UNPATCHED, GONE]}
 OFF = re.compile(r"(.+) is unknown \(")
 
-pytestmark = pytest.mark.core
 
-
-@pytest.fixture(scope="module", params=weekly(SERVERS, ["as installed"]))
+@pytest.fixture(scope="module", params=[pytest.param(INSTALLED, marks=pytest.mark.core), *list(SERVERS)[1:]])
 def core(request, tmp_path_factory):
     with serve(tmp_path_factory.mktemp("core"), command=SERVERS[request.param]) as running:
         running.kind = request.param
@@ -67,9 +67,19 @@ def test_a_visitor_is_served(core, new_page):
 def test_a_patch_that_is_off_is_a_line_of_the_log(core):
     """Fails where a release in the range that is declared switches a patch off, or where one goes off in silence."""
     off = OFF.findall(core.log)
-    if core.kind == "as installed":
+    if core.kind == INSTALLED:
         assert off == []
     elif core.kind == "unpatched":
         assert len(off) == len(PATCHES)
     else:
         assert off == [line for line in off if GONE in line] and len(off) == 1
+
+
+@pytest.mark.core
+def test_a_live_page_makes_the_draws_of_the_engine(opened):
+    """Fails where the compiler's WebAssembly, the page's script or the browser do not fit each other."""
+    experiment = Experiment.from_dict({"target": "quartic", "lanes": [{"sampler": "sgld"}], "seed": 3})
+    page = opened(few_figures("state", "trace", "marginal", "ks")(live_page)(experiment))
+    page.wait_for_function(MOVES)
+    paused(page)
+    assert same_as_python(experiment, page) == []

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from tests.browser.lab import Lab, wait_until
-from tests.helpers.tiers import weekly
 
 DARK, LIGHT = "#1b2027", "#ffffff"
 """The surface of figures."""
@@ -95,7 +94,7 @@ def test_the_menu_of_targets_is_grouped_and_searched(page, server):
     lab.until(lambda: lab.field("target") == "double_well", "the target that was found")
 
 
-@pytest.mark.parametrize("scheme", weekly(["dark", "light"], ["dark"]))
+@pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_the_page_follows_the_device_until_somebody_chooses(new_page, server, scheme):
     colours = {"dark": DARK, "light": LIGHT}
     other = {"dark": "light", "light": "dark"}[scheme]
@@ -151,7 +150,7 @@ CUT = """() => { const found = []
 """By how much texts are higher than the place that they have."""
 
 
-@pytest.mark.parametrize("step", weekly(["langevin&step=1", "dw&step=1"], ["dw&step=1"]))
+@pytest.mark.parametrize("step", ["langevin&step=1", "dw&step=1"])
 def test_a_step_on_a_phone_has_its_first_picture_above_its_text(phone, server, step):
     """Also where the parts of a step stand above it; and a text that is higher than the sheet lies on nothing."""
     lab = Lab(phone, server).open(f"?lesson={step}")
@@ -169,8 +168,8 @@ def below(lab, lesson):
     return first["height"] > 150 and first["y"] + first["height"] <= text["y"] + 1
 
 
-@pytest.mark.parametrize("size", weekly([(1280, 720), (390, 844)], [(390, 844)]))
-@pytest.mark.parametrize("layout", weekly(["theta", "theta_r", "theta_r_xi"], ["theta_r"]))
+@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+@pytest.mark.parametrize("layout", ["theta", "theta_r", "theta_r_xi"])
 def test_a_recipe_is_typed_and_watched_at_once(new_page, server, size, layout):
     """Above a whole picture there is an entry of D, for each kind of state."""
     width, height = size

@@ -138,7 +138,6 @@ def test_a_page_that_is_used_for_long_keeps_nothing(watched):
     assert problems(memories(page), ROUNDS * FRAMES, allowed=1.0) == []
 
 
-@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("right", "wrong", "named"),
     [

@@ -32,7 +32,6 @@ from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.running_statistics import Statistics, Sums
 from sgmcmc_lab.samplers.trace import Divergence, Trace
 from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serve, unpacked
-from tests.helpers.tiers import weekly
 
 ALLOWED = 1e-9
 EARLY = 30
@@ -56,20 +55,6 @@ def steps_of(lesson):
 
 
 OUTLINES, _ = load_outlines([])
-COVERING = (
-    "diagnostics-mislead",
-    "recipe-q",
-    "gamma",
-    "thermostats",
-    "riemannian",
-    "bias-variance",
-    "scan",
-    "exact-minibatch",
-    "drift",
-    "boundary-figures",
-    "circle-figures",
-)
-"""The lessons that together have every measure of a live page."""
 
 
 def cut(step):
@@ -281,7 +266,7 @@ def looked_at(page, steps, *, edit=None, edits=None):
     return [problem for problems, _ in found for problem in problems], set().union(*(states for _, states in found))
 
 
-@pytest.mark.parametrize("key", weekly(OUTLINES, COVERING))
+@pytest.mark.parametrize("key", OUTLINES)
 def test_claims_of_the_course_are_those_of_the_lab(browser_page, key):
     """Each live claim early, at its reduced length, and later: numbers to 1e-9, state and words.
 
@@ -293,22 +278,6 @@ def test_claims_of_the_course_are_those_of_the_lab(browser_page, key):
     found, states = looked_at(browser_page, steps)
     assert found == []
     assert (NUMBERLESS in states) == (key == SLOWEST)
-
-
-def test_every_measure_is_in_a_lesson_that_runs_with_every_change():
-    """The planted fault: without *exact-minibatch*, whose measures no other of them has."""
-
-    def measures(keys):
-        return {
-            claim.measure.key
-            for key in keys
-            for step in steps_of(find(key, []))
-            for claim in step.claims
-            if is_measured(step, claim)
-        }
-
-    assert measures(COVERING) == measures(OUTLINES)
-    assert measures(set(COVERING) - {"exact-minibatch"}) != measures(OUTLINES)
 
 
 def test_most_claims_on_densities_are_measured():

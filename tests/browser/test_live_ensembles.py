@@ -19,7 +19,6 @@ from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.lanes import Change
 from tests import live_memory
 from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, few_figures, pages_of
-from tests.helpers.tiers import weekly
 
 SIMPLEX = {"key": "sparse_dirichlet", "params": {"dimension": 5}}
 CASES = {
@@ -136,7 +135,7 @@ def expected(name):
     return Python(experiment, keys_of(experiment))
 
 
-@pytest.mark.parametrize("name", weekly(CASES, ["simplex", "gamma", "shares"]))
+@pytest.mark.parametrize("name", CASES)
 def test_ensembles_are_pythons(opened, fewer, name):
     """Arrays, ranges, titles and captions of the same batches; lines of theory where Python has some."""
     experiment, text = made(name)
@@ -168,7 +167,6 @@ def test_what_captions_say():
         assert reason in said
 
 
-@pytest.mark.weekly
 def test_a_whole_ensemble_is_pythons(opened):
     """All batches of a file as it is."""
     experiment, text = made("gamma")
@@ -185,7 +183,6 @@ SHARED = ("simplex && !lanes.some(", "simplex && lanes.some(")
 VARIATES = ("if (gradient.control_variates) return", "if (!gradient) return")
 
 
-@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("name", "fault", "wrong"),
     [

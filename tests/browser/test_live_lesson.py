@@ -14,7 +14,6 @@ from sgmcmc_lab.samplers import Experiment, SpecError
 from tests.browser import until
 from tests.browser.lab import AXE, check_width
 from tests.browser.live import MOVES, SETTLED, STILL, pages_of, steps, with_pages
-from tests.helpers.tiers import weekly, weekly_but_first
 
 LESSON = """+++
 title = "Marks"
@@ -317,7 +316,7 @@ PLACES = """() => Object.fromEntries(Object.entries({watch: ".after p", lab: "#l
   .map(([name, which]) => [name, document.querySelector(which).getBoundingClientRect().toJSON()]))"""
 
 
-@pytest.mark.parametrize("theme", weekly(["light", "dark"], ["dark"]))
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_on_a_telephone_the_picture_is_in_the_text(opened, own, theme):
     """Between the sentence to watch and the claims; it stays on the screen with every control that is scrolled to."""
     page = opened(own, size=(390, 844), theme=theme)
@@ -394,7 +393,7 @@ def test_a_question_is_skipped_with_the_keyboard(opened, text):
     assert stored(page)["marks/1"][0] == "skipped" and len(stored(page)) == 1
 
 
-@pytest.mark.parametrize("fault", weekly(["length", "exact"], ["exact"]))
+@pytest.mark.parametrize("fault", ["length", "exact"])
 def test_another_claim_in_the_file_is_seen(opened, text, fault):
     """Planted faults: judged at once, and expected another number."""
     pages = pages_of(text)
@@ -489,7 +488,7 @@ def test_a_sweep_is_made_and_cancelled(opened, text):
     shows(page, "– not measured yet")
 
 
-@pytest.mark.parametrize(("size", "theme"), weekly_but_first([((390, 844), "dark"), ((1280, 720), "light")]))
+@pytest.mark.parametrize(("size", "theme"), [((390, 844), "dark"), ((1280, 720), "light")])
 def test_axe_finds_nothing_in_marks(opened, text, size, theme):
     """With marks of both kinds, an answer that is wrong, and a sweep; nothing is wider than the screen."""
     page = opened(text, size=size, theme=theme, fragment="#answers=1.1")
@@ -537,7 +536,7 @@ def test_the_start_page_is_dark_where_the_reader_prefers_it(opened, theme):
     assert (red < 60) == (theme == "dark")
 
 
-@pytest.mark.parametrize("theme", weekly(["light", "dark"], ["dark"]))
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_in_the_pages_without_an_experiment(opened, theme):
     """The start page and the glossary, on a telephone."""
     lessons = list(load_all([]).lessons.values())

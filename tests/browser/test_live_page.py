@@ -35,7 +35,6 @@ from tests.browser.live import (
     steps,
     with_pages,
 )
-from tests.helpers.tiers import weekly
 
 LESSON = """+++
 title = "A live lesson"
@@ -89,7 +88,7 @@ def test_a_file_moves_and_its_numbers_are_the_engines(opened):
     assert same_as_python(experiment, page) == []
 
 
-@pytest.mark.parametrize("fault", weekly(["seed", "parameter", "truth"], ["seed"]))
+@pytest.mark.parametrize("fault", ["seed", "parameter", "truth"])
 def test_another_number_in_the_file_is_seen(opened, fault):
     """A planted fault: the file has another seed, step size or CDF than the experiment that it is compared with."""
     experiment, text = made()
@@ -209,7 +208,7 @@ LATE = {
 }
 
 
-@pytest.mark.parametrize("fault", weekly(LATE, [""]))
+@pytest.mark.parametrize("fault", LATE)
 def test_a_late_frame_is_not_drawn(opened, fault):
     """*Reset* while frames of the old run are on their way: no point of it remains. Two planted faults."""
     right, wrong = LATE[fault]
@@ -232,7 +231,7 @@ def test_a_late_frame_is_not_drawn(opened, fault):
     assert (left == [0, 0]) == (not fault)
 
 
-@pytest.mark.parametrize("fault", weekly(["", "the number of draws for their weight"], [""]))
+@pytest.mark.parametrize("fault", ["", "the number of draws for their weight"])
 def test_weights_of_draws_are_counted_said_and_in_the_file(fault, opened, tmp_path):
     """Contour SGLD beside SGLD: histograms and distances are Python's, and the downloaded draws have their weights."""
     right, wrong = ("this.ownWeights ? this._weight :", "false ? this._weight :") if fault else ("", "")
@@ -266,7 +265,7 @@ def test_weights_of_draws_are_counted_said_and_in_the_file(fault, opened, tmp_pa
     assert len(found) == 0
 
 
-@pytest.mark.parametrize("fault", weekly(["", "new figures lose events of their run"], [""]))
+@pytest.mark.parametrize("fault", ["", "new figures lose events of their run"])
 def test_a_change_is_shown_when_the_figures_begin_again_before_it_comes(fault, opened):
     """The host posts a recorded change once. The planted fault treats it as a frame."""
     right, wrong = ("message.sequence < messages.opened", "isLate(message)") if fault else ("", "")
@@ -517,7 +516,7 @@ def test_in_a_frame(opened, page_log, policy):
         until(frame, MOVES)
 
 
-@pytest.mark.parametrize("theme", weekly(["light", "dark"], ["dark"]))
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_on_a_telephone(opened, theme):
     """Nothing is wider than the screen, and a picture and the first slider are on it together."""
     page = opened(made()[1], size=(390, 844), theme=theme)
@@ -532,7 +531,7 @@ def test_on_a_telephone(opened, theme):
     )
 
 
-@pytest.mark.parametrize("most", weekly([document.MOST_LETTERS, inf], [document.MOST_LETTERS]))
+@pytest.mark.parametrize("most", [document.MOST_LETTERS, inf])
 def test_the_formulas_of_a_step_fit_a_telephone(opened, monkeypatch, most):
     """Those of every sampler, without scrolling. Planted fault: formulas that are not cut before a sign."""
     monkeypatch.setattr(document, "MOST_LETTERS", most)
@@ -590,7 +589,7 @@ def langevin():
     return lesson_page(load_all([]).lessons["langevin"])
 
 
-@pytest.mark.parametrize("theme", weekly(["light", "dark"], ["dark"]))
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing(opened, theme):
     """A lesson, with its text, controls and pictures."""
     page = opened(langevin(), still=True, theme=theme)

@@ -25,7 +25,6 @@ from sgmcmc_lab.samplers.targets.posterior import PRESETS
 from tests.browser import hosts, until
 from tests.browser.hosts import HELD, Host, Job, compare
 from tests.browser.live import MOVES, SETTLED, few_figures
-from tests.helpers.tiers import weekly
 from tests.parity import Pair, compared, pairs
 
 EACH = 2
@@ -419,7 +418,7 @@ def test_faults_in_descriptions_are_found(host):
     assert all(found.values()), found
 
 
-@pytest.mark.parametrize("fault", weekly(SCRIPTS, ["a burn-in counted"]))
+@pytest.mark.parametrize("fault", SCRIPTS)
 def test_faults_in_scripts_are_found(fault, module, new_page):
     name, right, wrong, job = SCRIPTS[fault]
     assert (hosts.LIVE / name).read_text(encoding="utf-8").count(right) == 1, "the fault is planted in no place"
@@ -473,7 +472,7 @@ def a_file():
     [
         (hosts.FIREFOX, False),
         (hosts.WEBKIT, False),
-        pytest.param(hosts.WEBKIT, True, marks=pytest.mark.weekly),
+        (hosts.WEBKIT, True),
     ],
 )
 def test_a_file_moves_in_another_browser(name, fault, tmp_path):

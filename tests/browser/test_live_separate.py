@@ -15,7 +15,6 @@ from sgmcmc_lab.app.live_page.site import _is_live
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.library import find, load_all
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
-from tests.helpers.tiers import weekly, weekly_but_first
 
 STEPS = ("bias-variance 1", "bias-variance 2", "scan 3", "bias-variance-figures 1", "bias-variance-figures 2")
 """Lesson and step."""
@@ -77,7 +76,7 @@ def test_the_steps_of_the_course_with_claims_on_separate_runs():
     assert here == set(STEPS)
 
 
-@pytest.mark.parametrize("name", weekly(STEPS, ["bias-variance 2", "scan 3"]))
+@pytest.mark.parametrize("name", STEPS)
 def test_claims_on_separate_runs_are_those_of_the_lab(browser_page, name):
     """Each with its seeds: numbers to 1e-9, state and words."""
     step = step_of(name)
@@ -100,7 +99,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    weekly_but_first(FAULTS),
+    FAULTS,
 )
 def test_another_run_is_seen(browser_page, name, fault):
     """Planted faults: other seeds, another component, a step less, the other lane, another start, other costs, another

@@ -20,7 +20,6 @@ from sgmcmc_lab.lessons.library import find, load_all
 from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Row, Table, reduced
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
-from tests.helpers.tiers import weekly, weekly_but_first
 
 SHORT = 300
 """Steps of a run, in which two hosts' draws are alike."""
@@ -114,7 +113,7 @@ def judged_by(step, rows):
         return marks.marks(step, None, [])
 
 
-@pytest.mark.parametrize("name", weekly(SWEPT, ["order 3", "step-size 2"]))
+@pytest.mark.parametrize("name", SWEPT)
 def test_a_sweep_is_that_of_the_lab(browser_page, name):
     """Each run of the course's sweeps, cut short."""
     step = step_of(name)
@@ -141,7 +140,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(
     ("name", "source", "fault"),
-    weekly_but_first(FAULTS),
+    FAULTS,
 )
 def test_another_sweep_is_seen(browser_page, name, source, fault):
     """Planted faults: other seeds, no burn-in, other snapshots, another slope, another figure."""

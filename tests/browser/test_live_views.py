@@ -18,7 +18,6 @@ from sgmcmc_lab.app.views.globe import turned
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, few_figures, pages_of, paused, steps
-from tests.helpers.tiers import weekly, weekly_but_first
 
 WEIGHING = {"key": "contour_sgld", "params": {"adapt_steps": 5, "n_bins": 8, "zeta": 1.0, "step_size": 2e-4}}
 CASES = {
@@ -157,7 +156,7 @@ def test_every_view_has_a_case():
     assert set(LIVE) <= found
 
 
-@pytest.mark.parametrize("name", weekly(CASES, ["quartic", "torus", "globe", "simplex"]))
+@pytest.mark.parametrize("name", CASES)
 def test_a_page_shows_what_python_shows(opened, name):
     """From the start everything, and after some hundred steps everything that does not go by earlier frames."""
     experiment, text = made(name)
@@ -215,7 +214,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(
     ("name", "fault", "wrong"),
-    weekly_but_first(FAULTS),
+    FAULTS,
 )
 def test_another_picture_is_seen(opened, name, fault, wrong):
     """Planted faults: a histogram shifted by a bar, another column's CDF, one lane for both, other coordinates, and

@@ -15,7 +15,6 @@ from sgmcmc_lab.samplers.models.run import start
 from sgmcmc_lab.samplers.models.topics.model import FIRST
 from tests.browser import IDLE, wait_for_figures
 from tests.browser.lab import MARKUP, READOUT, Lab, check_finite, check_phone, check_text, check_width
-from tests.helpers.tiers import weekly
 
 BARS = "?target=topics(corpus:bars;n_topics:10)&lane=collapsed_gibbs&lane=lda_scir"
 BLOCKS = "?target=network(graph:blocks;n_communities:6)"
@@ -164,7 +163,6 @@ def test_files_are_refused_with_a_sentence_or_run(lab):
     other.page.close()
 
 
-@pytest.mark.weekly
 def test_a_recording_of_ones_own_data_is_said_to_show_them(lab):
     """One of the lab's own corpus is not."""
     warning = lab.page.get_by_text("shows your data to everyone who has the file")
@@ -248,7 +246,7 @@ def test_a_bad_link_says_so_and_the_page_runs(lab):
     lab.moves()
 
 
-@pytest.mark.parametrize("query", weekly([BARS, BLOCKS], [BARS]), ids=["topics", "network"])
+@pytest.mark.parametrize("query", [BARS, BLOCKS], ids=["topics", "network"])
 def test_on_a_phone_nothing_is_cut_off(phone, server, query):
     check_phone(StudyLab(phone, server).open(query))
 

@@ -12,7 +12,6 @@ from tests import browser
 from tests.browser.classroom import PHONE, allowed, press, room_says
 from tests.browser.lab import Lab, check_width, wait_until
 from tests.helpers.hall import COOKIE, hall
-from tests.helpers.tiers import weekly
 
 STEP = "?lesson=langevin&step=2&views=marginal&theme=dark"
 """A student's page has the light theme."""
@@ -94,7 +93,7 @@ def check_access(lab):
     wait_until(lambda: not lab.axe(), lab.axe)
 
 
-@pytest.mark.parametrize("kind", weekly([House, TwoProcesses], [House]))
+@pytest.mark.parametrize("kind", [House, TwoProcesses])
 def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
     if not (own := addresses()):
         pytest.skip("this machine is in no network")

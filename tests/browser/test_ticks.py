@@ -26,7 +26,6 @@ from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Row
 from sgmcmc_lab.samplers import Experiment, Run
 from tests.browser import IDLE, new_context
-from tests.helpers.tiers import weekly
 
 LABELS = """() => {
   const out = []
@@ -148,7 +147,7 @@ def faults(page, views):
 
 
 @pytest.mark.parametrize("axis", ["steps", "seconds"])
-@pytest.mark.parametrize("name", weekly(EXPERIMENTS, ["line", "simplex", "torus"]))
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_no_two_neighbours_read_alike(page, name, axis):
     """From the first step on, on the axis of steps, and those with an axis of seconds on that. A view is drawn again
     where its ranges have changed.

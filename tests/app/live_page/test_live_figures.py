@@ -23,7 +23,6 @@ from sgmcmc_lab.app.views.theme import DARK, LIGHT, in_dark, palette_in
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.targets import TARGETS
-from tests.helpers.tiers import weekly
 
 CASES = {
     "quartic": ("sgld", {}),
@@ -85,7 +84,7 @@ def apart(target, fault):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", weekly(CASES, ["quartic", "fisher"]))
+@pytest.mark.parametrize("target", CASES)
 def test_differences_are_those_of_figures_that_are_built_anew(target):
     """Fails where a figure of one to three lanes keeps a colour or a curve of another theme or target."""
     wrong, compared = apart(target, lambda difference: difference)
@@ -94,7 +93,7 @@ def test_differences_are_those_of_figures_that_are_built_anew(target):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", weekly(FULL, ["quartic"]))
+@pytest.mark.parametrize("target", FULL)
 def test_a_difference_that_forgets_a_property_is_seen(target):
     """The planted fault: one property of each difference stays as it was."""
 

@@ -27,7 +27,6 @@ from sgmcmc_lab.samplers.targets.logistic_large import draw_normals
 from sgmcmc_lab.samplers.targets.own import keep, read
 from tests import sizes
 from tests.browser.live import pages_of
-from tests.helpers.tiers import weekly
 
 
 @pytest.mark.slow
@@ -186,7 +185,7 @@ class Once:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", weekly(LARGEST, ["scir"]))
+@pytest.mark.parametrize("key", LARGEST)
 def test_the_file_of_a_lesson_is_small(key, monkeypatch):
     """``python -m tests.sizes`` measures those of all lessons. The faults are planted: their files have the figures,
     the recordings and the module of the first one, which are the same."""

@@ -885,7 +885,6 @@ def test_only_its_own_names_are_answered(server):
 
 
 @pytest.mark.slow
-@pytest.mark.weekly
 def test_names_that_were_allowed(tmp_path):
     """``--allow-websocket-origin``, several and with a wildcard; this computer's names stay allowed."""
     options = ("--allow-websocket-origin", "lab.example.org", "--allow-websocket-origin", "*.school.example:8080")

@@ -24,7 +24,6 @@ from tests.helpers.statistics import (
     put_sampler,
     uncounted,
 )
-from tests.helpers.tiers import weekly
 
 WITHIN = 0.2
 """How far a slope may be from the order."""
@@ -97,7 +96,7 @@ NORMALISED = Case("normalised_sgld", 8.0, 0.0, "cos", (0.01, 0.015, 0.02, 0.03, 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
-    weekly([SGGMC, HEAT, GSGNHT_LAW, EULER, EULER_HEAT, SGLD, NORMALISED], [SGGMC, GSGNHT_LAW, SGLD, NORMALISED]),
+    [SGGMC, HEAT, GSGNHT_LAW, EULER, EULER_HEAT, SGLD, NORMALISED],
     ids=str,
 )
 def test_order_of_the_law(case):
@@ -221,10 +220,7 @@ def test_gsgnht_has_its_own_law():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "cases",
-    weekly(
-        [[SGGMC], [HEAT], [GSGNHT], [EULER, EULER_HEAT], [GSGNHT_EULER], [SGLD], [NORMALISED]],
-        [[SGGMC], [HEAT], [GSGNHT], [SGLD], [NORMALISED]],
-    ),
+    [[SGGMC], [HEAT], [GSGNHT], [EULER, EULER_HEAT], [GSGNHT_EULER], [SGLD], [NORMALISED]],
     ids=lambda cases: str(cases[0]),
 )
 def test_measured_order(cases):
