@@ -6,7 +6,7 @@ module that imports one, by name, and for the page's parts those of tests/browse
 """
 
 import argparse
-import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -47,26 +47,25 @@ def changed(base: str) -> list[str]:
 @cache
 def imports(file: str) -> frozenset[str]:
     """The files of the project that a file imports, relative to the root."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    text = (ROOT / file).read_text(encoding="utf-8")
+    names = set(re.findall(r"^ *import ([\w.]+)", text, re.MULTILINE))
+    # The names in parentheses may stand in lines of their own.
+    for module, several, one in re.findall(r"^ *from ([\w.]+) import (?:\(([^)]*)\)|(.*))", text, re.MULTILINE):
+        names |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", several or one))}
     paths = (name.removeprefix("sgmcmc_lab.").replace(".", "/") for name in names)
-    return frozenset(f"{path}.py" for path in paths if (ROOT / f"{path}.py").is_file())
+    return frozenset(f"{path}.py" for path in paths) & _sources()
+
+
+@cache
+def _sources() -> frozenset[str]:
+    tops = ("app", "lessons", "samplers", "tests")
+    return frozenset(path.relative_to(ROOT).as_posix() for top in tops for path in (ROOT / top).rglob("*.py"))
 
 
 def concerned(change: Iterable[str], tests: Iterable[str]) -> list[str]:
     """The test files that concern the changed files."""
     change, tests = set(change), list(tests)
-    sources = [
-        path.relative_to(ROOT).as_posix()
-        for top in ("app", "lessons", "samplers")
-        for path in (ROOT / top).rglob("*.py")
-    ]
-    near = change | {file for file in sources if imports(file) & change}
+    near = change | {file for file in _sources() if imports(file) & change}
     folders = {f"tests/{file.rpartition('/')[0]}" for file in change}
     parts = {next((part for start, part in BROWSER.items() if file.startswith(start)), None) for file in change}
 

@@ -74,7 +74,7 @@ def pytest_configure(config):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Of the files in a browser, the quick tier and the core read one."""
+    """The quick tier and the core read one of the files in a browser."""
     elsewhere = collection_path.match("tests/browser/test_*.py") and collection_path.name != "test_core.py"
     return True if elsewhere and config.option.markexpr in (QUICK, "quick", "core") else None
 

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DURATIONS = Path(__file__).with_name("durations.json")
-SHARES = 6
+SHARES = 8
 UNKNOWN = 5.0
 """The seconds of a file that has no record."""
 SLOW = "not quick and not core"

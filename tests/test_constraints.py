@@ -24,7 +24,6 @@ def test_every_library_that_runs_here_has_a_line_and_is_no_older():
 
 
 @pytest.mark.slow
-@pytest.mark.core
 def test_pip_installs_what_the_file_says():
     """Fails where the lines cannot be installed together, or where a library comes that no line holds."""
 

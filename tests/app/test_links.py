@@ -72,6 +72,7 @@ def test_the_sentences_of_a_link_are_one_message(area, session, query):
     assert area.walked == 1
 
 
+@pytest.mark.slow
 def test_messages_that_come_again_and_again_are_few(area, session):
     """Fails where refusals and divergences pile up: the list is checked as a whole at each of them."""
     for number in range(100):

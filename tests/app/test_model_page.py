@@ -595,6 +595,7 @@ def test_the_saved_experiment_gives_the_scores_of_the_page(query, changed, tmp_p
     assert {row[1] for row in rows} == {"5", "6"}
 
 
+@pytest.mark.slow
 def test_more_changes_than_a_file_may_hold_are_told():
     async def live():
         stage = Stage(f"{BARS}&play=0")
@@ -630,6 +631,7 @@ def test_what_a_refused_experiment_gives_way_to_is_what_runs():
     assert stage.runner.lanes.runs[1].changes[-1].sampler.values()["step_size"] == 0.1
 
 
+@pytest.mark.slow
 def test_a_picture_that_was_made_is_sent_though_something_else_was_asked_for_meanwhile():
     """Fails where it is thrown away: views send nothing twice, and what is asked for may be refused."""
 
@@ -846,6 +848,7 @@ def test_a_long_run_that_is_cancelled_leaves_the_chains(monkeypatch):
     assert answer.happened == ["search", "frame", "search", "answer"]
 
 
+@pytest.mark.slow
 def test_a_page_that_nobody_sees_or_that_is_paused_computes_nothing():
     stage = asyncio.run(_begun(BARS))
     runner = stage.runner
@@ -1033,6 +1036,7 @@ def test_a_bad_file_gives_its_sentence_and_what_ran_before_goes_on():
     assert stage.state.own_data is not None
 
 
+@pytest.mark.slow
 def test_an_error_that_nobody_thought_of_leaves_what_ran_before(monkeypatch, caplog):
     async def fail():
         stage = await _begun(BARS)
@@ -1117,6 +1121,7 @@ def many(n):
     return {"many.txt": b"cats and dogs and mice and birds and foxes and hares\n" * n}
 
 
+@pytest.mark.slow
 def test_a_file_that_nobody_waits_for_any_more_is_not_read_on():
     n = 20_000
     upload, progress, shares = Upload(KINDS["topics"], many(n)), Progress(), []

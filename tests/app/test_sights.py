@@ -29,6 +29,7 @@ def test_a_page_at_its_defaults_shows_what_was_kept(pair, monkeypatch):
     assert found.ks == pytest.approx(KEPT[pair].ks, abs=CLOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["workbench", "workbench, sgnht", "workbench, naive_sgrhmc"])
 def test_the_workbench_shows_what_was_kept(preset):
     assert sights.problems({preset: sights.see(sights.workbench()[preset])}, KEPT) == []

@@ -234,6 +234,7 @@ def test_a_click_takes_until_a_frame_marks_it(monkeypatch):
     assert min(clicked(Marked(0.2, 0.2, 0.2), monkeypatch, 2.0)) < 0.19
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Marked, Unseen])
 def test_a_click_without_an_effect_is_a_lost_one(kind, monkeypatch):
     """Fails where it is left out of the table, or where its mark, which comes too late, is taken for the next one's."""

@@ -35,6 +35,7 @@ class Page:
         self.server.heavy -= self.is_heavy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fair", [True, False])
 def test_frames_that_are_lost_are_counted(fair, monkeypatch):
     """Fails where pages that stand still beside a heavy one would count as those that move."""

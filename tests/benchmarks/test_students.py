@@ -33,6 +33,7 @@ def student(mute=False):
     return one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mute", [0, 1, 3])
 def test_a_message_that_does_not_come_is_missing(mute, monkeypatch):
     """Fails where the 95th percentile is of those that came alone, and nobody says so; or where another message, of the

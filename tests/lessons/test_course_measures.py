@@ -19,6 +19,7 @@ def recipe(n_steps=1, **sampler_params):
     return RunSpec.of("correlated_gaussian", "recipe", sampler_params=sampler_params, n_chains=1, n_steps=n_steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [0.0, 2.0, 8.0])
 def test_the_gap_is_that_of_the_normal_law(q):
     """Fails where the gap is not the smallest real part of the eigenvalues of (I + Q)Σ⁻¹, to one in a hundred. Planted

@@ -36,6 +36,7 @@ def test_no_term_is_used_before_it_is_introduced():
     assert too_early(LESSONS) == []
 
 
+@pytest.mark.slow
 def test_a_term_that_comes_too_early_is_found():
     """The planted faults: an abbreviation in the first step, alone and spelled out; and a lesson put first."""
     first = LESSONS[0]

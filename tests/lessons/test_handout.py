@@ -53,6 +53,7 @@ def drawn(tex, alone):
     return "".join(root.itertext())
 
 
+@pytest.mark.slow
 def test_all_formulas_are_drawn():
     """Formulas of every lesson and the glossary, in their lines and displayed: none shows a word of TeX."""
     listed = {tex for text in texts([*load_all().lessons.values(), *glossary()]) for tex in formulas(text)}
@@ -173,6 +174,7 @@ def test_a_lesson_is_one_file(lesson, outcomes):
     assert "<script" not in text, "without figures it has no script"
 
 
+@pytest.mark.slow
 def test_a_sweep_of_two_axes_has_a_slider(lesson, outcomes):
     """Each stop has its own points, the lanes' means over seeds. Fails where all stops show the same."""
     from sgmcmc_lab.lessons import figures
@@ -254,6 +256,7 @@ def test_the_lines_of_the_docs_show_a_trace_in_a_notebook():
     assert "Bokeh" in html and "density" in html and "SGLD" in html
 
 
+@pytest.mark.slow
 def test_a_figure_of_a_trace_is_bounded_and_refused_in_a_sentence():
     from sgmcmc_lab.lessons.figures import figure
 
@@ -341,6 +344,7 @@ def test_a_handout_runs_its_own_scripts_and_no_other():
     assert made.index("Content-Security-Policy") < made.index("<style")
 
 
+@pytest.mark.slow
 def test_every_writer_of_a_page_gives_it_a_policy():
     """Fails where somebody writes an HTML file without one. The server's pages have theirs in a header."""
     writers = {

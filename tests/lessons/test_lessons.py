@@ -508,6 +508,7 @@ def test_measures_are_those_of_the_draws():
     )
 
 
+@pytest.mark.slow
 def test_measures_know_the_exact_values():
     """Fails where what a measure calls exact is not what draws of the exact law give (false alarms: 1e-3 in all).
 
@@ -536,6 +537,7 @@ def test_measures_know_the_exact_values():
     assert abs(chains.value - chains.exact) < 4 * chains.error + 0.0003  # the limit law is not quite reached
 
 
+@pytest.mark.slow
 def test_errors_are_the_spread_of_the_estimates():
     """Fails where a standard error is not the spread of the estimate over seeds, by more than chance explains in 60
     runs (false alarms: 1e-2 in all four; the ratio of variances has Fisher's law). Planted fault: the error of
@@ -594,6 +596,7 @@ def test_every_measure_says_whether_it_has_an_error():
             assert np.isnan(of(key, line).value), key
 
 
+@pytest.mark.slow
 def test_the_temperature():
     """Fails where E‖v‖²/m is not 1, or with noise that is not accounted for not PAPERS' 1.815 (theory: 1.8 at first
     order)."""
@@ -704,6 +707,7 @@ def test_at_a_temperature_the_ensemble_has_the_theorems_numbers():
     assert abs(found[1].value - of_process - 160 * added) > limit * found[1].error
 
 
+@pytest.mark.slow
 def test_the_evidence_lower_bound_is_that_of_the_last_tenth():
     """Fails where the bound is not the mean of the last tenth of the steps, which is above the first ones'; and where
     the Gibbs sampler, which has none, gets one."""
@@ -758,6 +762,7 @@ def test_a_recorded_number_must_still_be_measured(tmp_path):
     assert judge(about, about.goal, [Estimate(0.45, 0.01)], full=True).passed
 
 
+@pytest.mark.slow
 def test_the_live_mark_waits_and_then_agrees():
     """A live claim is open until the reduced length, then judged by its reduced goal, and from the full length by the
     full one: with the same number as the headless run, for the draws are the same."""

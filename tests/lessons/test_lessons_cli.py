@@ -129,6 +129,7 @@ def numbers(table):
 # --- sweeps ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sweep_has_every_point_and_seed(step):
     """Fails where a point is missing or is another run than it says: each score is that of the engine's own run."""
     table = sweep.of_step(step, quick=False, seeds=3, do=in_process)
@@ -176,6 +177,7 @@ def test_the_reductions_of_a_sweep(step):
     assert mean(reduced(best, left, 1)).value == of_ten[0.1]  # a point that blew up is not the best
 
 
+@pytest.mark.slow
 def test_the_slope_of_a_power_law():
     x = [0.1, 0.2, 0.4, 0.8]
     exact = slope(x, [Estimate(-3 * h**2, 0.01 * h**2) for h in x])
@@ -229,6 +231,7 @@ class Stopping:
             yield answer
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_where_it_stopped(step, tmp_path):
     """Fails where a run that was done is done again, or a stopped sweep ends with other numbers."""
     results, whole = Results(tmp_path), sweep.of_step(step, quick=True, seeds=2, do=in_process)

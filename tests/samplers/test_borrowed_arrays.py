@@ -72,6 +72,7 @@ def first_of(pair, n):
     return right[0]
 
 
+@pytest.mark.slow
 def test_the_arrays_of_a_tuple_are_borrowed():
     """The tuple keeps its form, no reference stays, and the owner lives as long as it is needed."""
     left, right = np.ones(3), np.zeros((2, 4))[0]

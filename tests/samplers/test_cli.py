@@ -99,6 +99,7 @@ def test_the_list_says_what_models_and_methods_take():
     assert tried > 20
 
 
+@pytest.mark.slow
 def test_exactly_the_listed_methods_fit_their_model():
     """Fails where a model and a method that do not fit are listed, or others are not."""
     listed = {(x["target"], x["sampler"]) for x in catalogue()["model_combinations"]}
@@ -277,6 +278,7 @@ def test_the_file_before_is_replaced_and_nothing_else_is_left(tmp_path):
     assert out.read_text().startswith("chain,draw,theta_1")
 
 
+@pytest.mark.slow
 def test_a_diverged_run_exits_with_1_and_keeps_what_was_before(tmp_path, capsys):
     spec = RunSpec.of("quartic", "sgld", sampler_params={"step_size": 1.5}, n_steps=1000)
     out = tmp_path / "draws.nc"

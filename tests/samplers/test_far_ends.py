@@ -279,6 +279,7 @@ def test_nuts_from_a_hundred_standard_deviations_away():
     np.testing.assert_allclose(played.theta[:, 0], first[:, 0, 0], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_vectors_whose_squares_overflow_are_normalised():
     """Fails where a kick of 10²⁰⁰ leaves a point that is not on the sphere. Fault: its norm by squares, ∞."""
     run = with_energy("normalised_sgld", "fisher", 1e200)

@@ -156,6 +156,7 @@ def test_statistics_are_those_of_the_weighted_draws(target, fault):
         compare()
 
 
+@pytest.mark.slow
 def test_the_weight_of_all_draws_has_no_rounding_error():
     """Fails where the parts of a unit are dropped: late weights of a steep schedule are less than a unit."""
     spec = RunSpec.of("gaussian", "sgld", n_steps=300_000, n_chains=1, schedule=polynomial(1.0, 1))
@@ -305,6 +306,7 @@ def test_a_link_with_a_schedule_that_does_not_fit_is_mended():
     assert len(messages) == 2
 
 
+@pytest.mark.slow
 def test_files_hold_the_weights(tmp_path):
     trace = run(RunSpec.of("gaussian", "sgld", n_steps=40, burn_in=5, thin=4, n_chains=2, schedule=polynomial(0.5, 3)))
     expected = sizes(1.0, 0.5, 3.0, 45)[8::4]

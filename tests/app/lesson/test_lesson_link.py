@@ -12,6 +12,7 @@ from sgmcmc_lab.app.server import handlers
 from sgmcmc_lab.app.server.handlers import GuardedPage
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_lesson_is_read_beside_the_loop(fault, monkeypatch):
     """Fails where all open pages stand still while the first link of a class reads the course. Planted fault: the page

@@ -137,6 +137,7 @@ def test_nobody_waits_for_the_end_of_a_long_step(ask, fault, monkeypatch):
     assert said == ([] if fault else [runner.LONG.format("more than a second"), ""])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_view_does_not_wait_for_the_end_of_a_long_step(fault, monkeypatch):
     """Its figure is on the page meanwhile, and the frame at the step's end fills it. Planted fault: no step is long."""
@@ -313,6 +314,7 @@ def test_the_distance_of_a_run_that_rests_is_that_of_all_its_draws():
     assert frame.curve[-1].ks == ks.mean_distance(run.statistics, run.target) != frame.curve[0].ks
 
 
+@pytest.mark.slow
 def test_what_a_claim_is_held_against_is_the_run_at_its_length():
     """The result does not depend on the work between two frames. Fails where statistics go on with the run: the last
     number would move.

@@ -89,6 +89,7 @@ def test_parts_are_read_as_they_were_written(length):
     assert asyncio.run(use()) == parts
 
 
+@pytest.mark.slow
 def test_a_frame_is_the_message_that_bokeh_would_send():
     """Its parts, taken apart, are those of Bokeh's own message, and the bytes are the frame's. The second frame differs
     from the first in the bytes alone.

@@ -137,6 +137,7 @@ def test_views_that_need_python_are_recorded(monkeypatch):
     assert len(short) < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_recorded_images_hold_their_colours(fault, monkeypatch):
     """A live page runs no callback that would put numbers into an image. Fault: nothing does."""

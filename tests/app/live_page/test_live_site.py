@@ -207,6 +207,7 @@ def test_the_file_of_a_lesson_is_small(key, monkeypatch):
         assert not sizes.fits(sizes.measured(site.lesson_page(lesson)))
 
 
+@pytest.mark.slow
 def test_random_data_are_those_of_their_seed():
     """Those that the file draws and those that it has are the target's, to the bit. Planted fault: another seed."""
     target = Experiment.from_dict({"target": "logistic_large", "lanes": [{"sampler": "sgld"}]}).make_target()

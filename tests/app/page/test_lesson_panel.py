@@ -299,6 +299,7 @@ def test_a_step_shows_its_own_controls_and_the_person_frees_the_rest(mine):
     assert state.experiment.lanes[0].sampler.values()["step_size"] == 0.2
 
 
+@pytest.mark.slow
 def test_the_controls_of_a_model(folder):
     state, _ = state_of("?lesson=real")
     own, all_ = Controls(state, print, of_lesson=True), Controls(state, print)
@@ -310,6 +311,7 @@ def test_the_controls_of_a_model(folder):
     assert {"Target", "Method", "Seed"} <= labels(all_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [key for key in SAMPLERS if key != "recipe"])
 def test_every_parameter_of_a_sampler_is_in_the_sidebar(sampler):
     """Fails where a parameter has the name of one that is hidden for another sampler."""
@@ -345,6 +347,7 @@ def test_a_link_hides_any_group_of_controls(hide, gone):
     assert f"hide={hide}" in link.to_query(state)
 
 
+@pytest.mark.slow
 def test_what_goes_on_being_needed_stays_in_the_sidebar():
     def widgets(kind=pn.widgets.Widget):
         return [one for one in shown.panel.select(kind) if "Add a sampler" not in one.label]
@@ -382,6 +385,7 @@ def test_what_goes_on_being_needed_stays_in_the_sidebar():
     assert not shown.panel.select(Notice)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("label", "went"), [("Step size ε", 9), ("Mean μ", 0.4)])
 def test_a_slider_is_not_put_back_under_the_hand_that_is_on_it(label, went):
     """Its value arrives while it is dragged, and is applied on release; the page may be drawn again in between."""
@@ -439,6 +443,7 @@ def test_a_text_follows_what_is_typed_elsewhere_and_keeps_what_was_refused(query
         assert now.value == "theta^2 +"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["", "?target=topics"])
 @pytest.mark.parametrize("typed", ["twelve", "", "1.5", "-1", "4294967296"])
 def test_a_seed_that_is_no_whole_number_is_refused_in_a_sentence(query, typed):
@@ -680,6 +685,7 @@ def test_a_run_that_blew_up_fails_and_says_why(mine):
     assert runs[0].divergence.message[:20] in found[0].detail
 
 
+@pytest.mark.slow
 def test_claims_of_all_draws_are_measured_when_asked(mine):
     state = AppState()
     panel, _ = panel_of(state)
@@ -800,6 +806,7 @@ def texts_of(panel):
     return " ".join(str(one.object) for one in panel.panel.select(pn.pane.HTML))
 
 
+@pytest.mark.slow
 def test_the_panel_shows_the_answer_only_after_it_was_given(mine):
     state = AppState()
     panel, _ = panel_of(state)
@@ -834,6 +841,7 @@ def test_the_panel_shows_the_answer_only_after_it_was_given(mine):
     assert live[4][1] == "Of 4 claims 2 met, 1 not met, 1 not measured yet."
 
 
+@pytest.mark.slow
 def test_next_and_back_and_the_end(mine):
     state = AppState()
     panel, calls = panel_of(state)
@@ -932,6 +940,7 @@ def test_a_changed_file_is_read_again_beside_a_link_to_nowhere(folder):
     assert course.library().lessons["mine"].title == "Another"
 
 
+@pytest.mark.slow
 def test_of_two_lessons_with_one_title_the_one_that_was_clicked_opens(folder):
     (folder / "02-twin.md").write_text((folder / "01-mine.md").read_text(encoding="utf-8"), encoding="utf-8")
     opened = []
@@ -1057,6 +1066,7 @@ def test_the_list_knows_what_there_is_to_be_done(folder):
     ]
 
 
+@pytest.mark.slow
 def test_the_browser_is_told_of_answers_and_claims_that_are_met(mine, monkeypatch):
     state = AppState()
     panel, _ = panel_of(state)
@@ -1135,6 +1145,7 @@ def test_trying_it_keeps_the_views_of_the_step(mine):
     assert not state.position.everything
 
 
+@pytest.mark.slow
 def test_an_answer_leaves_the_text_where_it_is_and_shows_what_is_new(mine):
     state = AppState()
     panel, _ = panel_of(state)
@@ -1175,6 +1186,7 @@ def test_numbers_in_the_text_follow_the_controls(folder):
     assert "1/0" in as_html("{= 1/0 =}"), "what nobody gives a value stays as it is"
 
 
+@pytest.mark.slow
 def test_solutions_and_notes_are_the_teachers(folder):
     text = (folder / "01-mine.md").read_text(encoding="utf-8")
     solved = 'teacher = "Ask *first*."\nexercise = [{ text = "Do it.", solution = "So.", experiment = "target=gaussian&lane=sgld(step_size:0.3)~full" }]\n'

@@ -41,6 +41,7 @@ def clicked(key, target, sampler, point):
     return view, records(target, [sampler], start=list(data.start))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "target", "sampler", "point"), CLICKED)
 def test_chains_are_seen_where_it_was_clicked(key, target, sampler, point):
     """Fails where a scale, an angle or a share is turned into another θ, or where nothing is seen before a step."""
@@ -68,6 +69,7 @@ def test_the_other_shares_keep_their_proportions():
         view.start_at((np.log10(0.5), np.log10(0.5)), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "target", "sampler", "point"), CLICKED)
 def test_beside_the_picture_nothing_is_put(key, target, sampler, point):
     (record,) = records(target, [sampler])
@@ -86,6 +88,7 @@ class Asked(PointerEvents):
         super().__init__(state, lambda: self.runner.views, lambda: state.position.waiting, self.notify)
 
 
+@pytest.mark.slow
 def test_a_click_asks_the_state_alone():
     """Fails where a click is taken that the link leaves out, or where a refused one changes something."""
     (record,) = records("double_well", ["sgld"])
@@ -170,6 +173,7 @@ def asked(key, target, sampler):
     return Asked(state, VIEWS[key](scene_of(made))), state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "target", "sampler", "ends", "momentum"), THROWN)
 def test_a_drag_throws_the_chains(key, target, sampler, ends, momentum):
     """Fails where a drag begins elsewhere than it was seen to, or its momentum is another one in the run or link."""
@@ -186,6 +190,7 @@ def test_a_drag_throws_the_chains(key, target, sampler, ends, momentum):
     assert (state.experiment.start, state.experiment.momentum) == (spec.start, ())
 
 
+@pytest.mark.slow
 def test_only_what_carries_a_momentum_can_be_thrown():
     page, state = asked("state", "double_well", "hmc")
     assert THROW not in page.runner.views[0].gestures
@@ -200,6 +205,7 @@ def test_only_what_carries_a_momentum_can_be_thrown():
     assert state.experiment.momentum == () and state.experiment.start == ()
 
 
+@pytest.mark.slow
 def test_a_click_in_the_phase_plane_gives_both():
     page, state = asked("phase", "correlated_gaussian", "sghmc")
     page.put_chains("phase", [0.5, -1.5])
@@ -216,6 +222,7 @@ def test_another_space_takes_the_momentum_away():
     assert state.experiment.momentum == ()
 
 
+@pytest.mark.slow
 def test_a_well_is_dragged():
     """Fails where another well moves, or the others do, or where the move is not the target's."""
     page, state = asked("state", "gaussian_mixture", "sgld")
@@ -245,6 +252,7 @@ def test_a_well_is_dragged():
     assert state.experiment == there
 
 
+@pytest.mark.slow
 def test_an_energy_is_drawn():
     """Fails where θ and U change places, or where what is refused changes something."""
     page, state = asked("energy", "typed", "sghmc")

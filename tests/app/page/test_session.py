@@ -156,6 +156,7 @@ def test_the_slider_of_the_speed_stands_at_its_value_when_its_stops_change():
     assert asyncio.run(live()) == ["20"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_models_change_when_the_browser_has_drawn_the_page(fault):
     """Panel drops what changes between the page's document and its drawing; with it went the models of the bar, to

@@ -24,6 +24,7 @@ def has_slider(state):
     return any(key[0] == "settings" and key[2] for key in controls.parts())
 
 
+@pytest.mark.slow
 def test_the_slider_is_there_where_the_target_has_answers_at_other_temperatures(monkeypatch):
     assert has_slider(page("quartic")) and has_slider(page("typed"))
     assert has_slider(page("posterior")) and has_slider(page("student_mean"))
@@ -44,12 +45,14 @@ def test_another_temperature_is_in_the_link_starts_again_and_fits_the_first_step
     assert state.experiment == before
 
 
+@pytest.mark.slow
 def test_a_target_without_answers_there_goes_back_to_one_with_a_sentence():
     state = page("quartic", temperature=0.25)
     (_, said) = state.set_target("gamma")
     assert "Gamma has no finite integral at 0" in said and state.experiment.temperature == 1
 
 
+@pytest.mark.slow
 def test_the_torus_keeps_its_temperature_and_refuses_one_at_which_its_density_jumps():
     state = page("mises_posterior", lanes=[{"sampler": "geodesic_sgld"}])
     first = dict(state.experiment.lanes[0].sampler.params)["step_size"]
@@ -64,6 +67,7 @@ def test_the_torus_keeps_its_temperature_and_refuses_one_at_which_its_density_ju
     assert other.experiment.temperature == 1
 
 
+@pytest.mark.slow
 def test_the_energy_that_is_typed_has_the_temperature_in_its_formula():
     state = page("quartic", temperature=4)
     state.type_energy()
@@ -71,6 +75,7 @@ def test_the_energy_that_is_typed_has_the_temperature_in_its_formula():
     assert dict(state.experiment.target.params)["energy"].endswith("/4.0")
 
 
+@pytest.mark.slow
 def test_what_is_of_the_energy_or_of_temperature_1_is_said_to_be():
     for temperature, label, entry in ((1, "U(θ)", "Distribution<"), (2, "U(θ)/T", "Distribution at T = 1<")):
         state = page("gaussian_mixture", temperature=temperature)

@@ -44,6 +44,7 @@ def said(made):
     return " ".join(str(pane.object) for pane in made.panel.select(lambda one: hasattr(one, "object")))
 
 
+@pytest.mark.slow
 def test_a_posterior_of_two_coordinates_has_the_whole_workbench():
     """Fails where an entry that is typed is not the experiment's, or a view of recipes is missing.
 
@@ -61,6 +62,7 @@ def test_a_posterior_of_two_coordinates_has_the_whole_workbench():
     assert r"\partial_{1}U" in said(made)
 
 
+@pytest.mark.slow
 def test_a_diffusion_that_is_none_is_said_once_and_changes_nothing():
     """By the label of its box; the last good recipe goes on, and the link keeps it. Entries that need each other are
     taken together. Planted fault: the engine's refusal, which stops the chain and is in the link.
@@ -91,6 +93,7 @@ def test_a_diffusion_that_is_none_is_said_once_and_changes_nothing():
         state.set_lane_param(0, "sampler", "diffusion_entries", ("-1", "0", "1"))
 
 
+@pytest.mark.slow
 def test_a_text_that_is_no_number_is_refused_by_its_field():
     """*A* and *λ*: the sentence names the field, the text and what is allowed; the text stays, and the chain goes on.
     Fails with a field for numbers, which drops other text.
@@ -112,6 +115,7 @@ def test_a_text_that_is_no_number_is_refused_by_its_field():
         assert not card.problem.object and state.experiment.lanes[0].sampler.values()[name] == 0.25
 
 
+@pytest.mark.slow
 def test_the_curl_of_a_typed_drift_is_put_into_the_grid():
     """Fails where the drift by hand stays beside the Q that writes it. Planted fault: a drift that no Q writes, of
     which the card says why and changes nothing."""
@@ -291,6 +295,7 @@ def test_the_workbench_opens_on_the_data_that_are_there(query, target, views):
         assert "drift" not in state.shown_views() and len(state.shown_views()) == 3
 
 
+@pytest.mark.slow
 def test_a_lessons_step_makes_no_workbench_before_it_is_asked_for(monkeypatch):
     """Fails where hidden cards are made with each lesson's page, or are not there when the person asks for everything.
 
@@ -384,6 +389,7 @@ def test_a_search_that_is_stopped_keeps_the_best_recipe(monkeypatch):
     assert state.experiment.lanes[0].sampler.values()["diffusion_entries"] == ("0", "0", "7")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "layout", "kind", "sentence"),
     [

@@ -162,6 +162,7 @@ def test_a_student_does_nothing_that_is_the_makers(a_class):
     assert said == shown.GONE
 
 
+@pytest.mark.slow
 def test_after_a_start_of_the_server_the_teacher_opens_the_room_again_and_all_are_back(a_class):
     """Fails where a class has to come in anew, or a student with a secret of her own takes the room."""
 
@@ -241,6 +242,7 @@ def test_a_page_opens_one_room(a_class):
     assert a_class(do) == (1, True)
 
 
+@pytest.mark.slow
 def test_an_answer_that_did_not_arrive_can_be_given_again(a_class):
     """Fails where a student sees as hers an answer that nobody counts."""
 

@@ -27,6 +27,7 @@ class Late(asyncio.Event):
         asyncio.get_running_loop().call_later(0.06, super().clear)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_change_during_a_look_is_seen_by_the_next_one(fault, monkeypatch):
     """Fails where the change waits for the next regular look, here after a minute."""

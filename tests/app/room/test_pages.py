@@ -103,6 +103,7 @@ def test_a_recording_serves_one_experiment(query, serves):
     assert (page_of(NETWORK, Followed("", [], ["graph", "scores"], 1)).fragment(shown_by(query)) is not None) == serves
 
 
+@pytest.mark.slow
 def test_a_model_of_data_is_recorded(monkeypatch):
     """With the text of its lesson's step, within the time that a class waits; a planted fault is the whole run."""
     monkeypatch.setattr(recording, "LONGEST_SECONDS", 0.2)

@@ -479,6 +479,7 @@ def test_a_school_behind_one_address_has_its_rooms():
     assert mine
 
 
+@pytest.mark.slow
 def test_short_links_that_nobody_opens_give_way():
     async def do(rooms, clock):
         codes = [await rooms.share(LINK, "a") for _ in range(MOST_OF_ADDRESS["link"])]

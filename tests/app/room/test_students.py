@@ -303,6 +303,7 @@ def test_a_page_that_no_file_can_show_says_so(monkeypatch):
     assert found["lab"] == "app?target=network&room=k7mq2x9d"
 
 
+@pytest.mark.slow
 def test_the_next_page_does_not_wait_for_one_that_nobody_shows(room):
     """And students are told that it is being made. Fault: one after the other."""
 

@@ -112,6 +112,7 @@ def test_ctrl_c_ends_all_in_order(processes):
     assert ended("life.Serving", signal.SIGINT, processes, group=True) == (True, 0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
 def test_a_process_that_failed_is_begun_again_and_ends_with_the_others():
     """Fails where the one that takes its place does not know of the pipe."""

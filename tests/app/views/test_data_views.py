@@ -168,6 +168,7 @@ def test_an_anchor_that_is_where_the_chain_is_leaves_nothing():
     assert not next(iter(view.captions(frames(made)).values())).endswith("V 0")
 
 
+@pytest.mark.slow
 def test_a_lane_without_minibatches_has_none_and_says_so():
     made = records("logistic_regression", ["sgld", "sgld"], gradients=[{"key": "minibatch"}, {"key": "full"}])
     for record in made:

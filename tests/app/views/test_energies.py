@@ -54,6 +54,7 @@ def test_exact_draws_have_the_exact_energies(target):
     assert 0 <= counted.n - counted.counts.sum() - counted.above < 0.005 * counted.n
 
 
+@pytest.mark.slow
 def test_a_chain_that_is_too_hot_and_one_that_is_too_cold_are_seen():
     """SGLD with a large step on the quartic, and MSGLD with a = 3, whose temperature is near 1/4: means of U that are
     off by more than .2, some ten standard errors."""

@@ -52,6 +52,7 @@ def test_how_wide_a_formula_is(tex, letters):
     assert width(tex) == pytest.approx(letters)
 
 
+@pytest.mark.slow
 def test_nothing_of_a_cards_formula_is_lost():
     """Fails where a part is left out, or stands in another order."""
     for one in (*ANY_SAMPLER.values(), *ANY_TARGET.values()):

@@ -20,6 +20,7 @@ def turn(view, made, steps):
     return view.compute(now)
 
 
+@pytest.mark.slow
 def test_the_curve_of_a_run_goes_on_in_another_scene():
     """On another axis the points are those of before; another run has none of them."""
     made = records("gaussian", ["sgld", "hmc"])
@@ -53,6 +54,7 @@ def test_a_history_is_read_again_when_it_is_longer(key):
     assert next(iter(view.captions(frames(made)).values())).endswith("no draws yet")
 
 
+@pytest.mark.slow
 def test_what_has_no_ranks_says_why():
     for sampler, n_chains, why in (("svgd", 4, "interacting particles are not chains"), ("sgld", 1, "ranks need 2 chains")):  # fmt: skip
         made = records("gaussian", [sampler], n_chains)

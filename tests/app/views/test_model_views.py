@@ -104,6 +104,7 @@ def test_every_view_shows_every_method(pages, page, dark):
     assert page != "lasso" or "paths" in seen
 
 
+@pytest.mark.slow
 def test_the_check_of_arrays_can_fail(pages):
     state, model, frame = pages["bars"][0]
     view = build("sparsity", state, model)
@@ -150,6 +151,7 @@ def test_the_scores_axis_holds_all_values_between_round_numbers(values, up):
     assert high == float(f"{high:.3g}")
 
 
+@pytest.mark.slow
 def test_the_score_view_has_the_axis_of_the_link(pages):
     state, model, frame = pages["bars"][0]
     run, marked = frame[0].run.chains[0], MethodRecord(frame[0].run)
@@ -192,6 +194,7 @@ def words(pages):
     return build("words", state, model)
 
 
+@pytest.mark.slow
 def test_words_stand_in_the_order_of_their_probabilities_and_glide(words):
     n = words.scene.target.n_topics
     first = [[(4, 0.5), (3, 0.3), (2, 0.2)]] * n
@@ -246,6 +249,7 @@ def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(pages):
     assert len(found) == SHOWN
 
 
+@pytest.mark.slow
 def test_sparsity_is_a_histogram_of_shares(pages):
     state, model, frame = pages["bars"][0]
     view = build("sparsity", state, model)
@@ -261,6 +265,7 @@ def test_sparsity_is_a_histogram_of_shares(pages):
         assert (middle < seen["sparsity_edges"][1:]).all()
 
 
+@pytest.mark.slow
 def test_a_documents_bar_is_its_topics_from_the_largest_on(pages):
     state, model, _ = pages["bars"][0]
     view = build("documents", state, model)
@@ -279,6 +284,7 @@ def test_a_documents_bar_is_its_topics_from_the_largest_on(pages):
     assert {int(y) for y in again["parts"][2]} == {2, 4}
 
 
+@pytest.mark.slow
 def test_documents_with_labels_say_how_much_their_topics_tell_of_them(pages):
     state = open_link("?target=topics(corpus:docstrings)&lane=collapsed_gibbs")[0]
     model = load(state.experiment)
@@ -291,6 +297,7 @@ def test_documents_with_labels_say_how_much_their_topics_tell_of_them(pages):
     assert build("documents", state, model).captions(frame) == {}
 
 
+@pytest.mark.slow
 def test_of_a_stream_the_documents_and_pictures_are_those_of_the_last_step():
     state = open_link("?target=topics(corpus:stream)&lane=lda_scir")[0]
     model = load(state.experiment)
@@ -413,6 +420,7 @@ def test_an_ellipse_holds_nine_tenths_of_its_gaussian():
         assert stats.chi2(2).cdf(squares) == pytest.approx(0.9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [2, 3, 7])
 def test_clusters_in_any_dimension_are_on_the_globe(dim):
     """Each point is there once, with length 1, where its parts along the three main directions are: in two dimensions
@@ -464,6 +472,7 @@ def test_a_known_group_has_the_colour_of_the_community_that_is_most_like_it():
     assert max(colours) >= 4
 
 
+@pytest.mark.slow
 def test_the_rings_are_the_known_groups(pages):
     state, model, frame = pages["network"][0]
     community, known = build("graph", state, model).compute(frame)["nodes"]
@@ -576,6 +585,7 @@ def test_expected_edges_are_summed_over_pairs():
     np.testing.assert_allclose(explained(w, r), brute)
 
 
+@pytest.mark.slow
 def test_communities_stand_in_falling_order(pages):
     for state, model, frame in pages["network"]:
         view = build("rates", state, model)

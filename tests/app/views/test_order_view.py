@@ -23,6 +23,7 @@ def caption(view, lanes):
     return view.captions(lanes)[view._label.id]
 
 
+@pytest.mark.slow
 def test_a_bias_beyond_a_tenth_of_the_spread_has_no_part_in_sglds_slope():
     """SGLD's variance on N(0, 1) is 1/(1 − ε/2): of first order in ε, and from ε = .5 on far steeper.
 
@@ -42,6 +43,7 @@ def test_a_bias_beyond_a_tenth_of_the_spread_has_no_part_in_sglds_slope():
     assert f"slope {fit[0]:.2f}" in caption(view, lanes) and f"of {kept.sum()} of 7 points" in caption(view, lanes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "params"), [("hmc", {"step_size": 1.9, "n_leapfrog": 10}), ("sgld", {"step_size": 0.6})]
 )

@@ -30,6 +30,7 @@ def scene(model):
     return Scene(model, ("one",), 0, "data", False)
 
 
+@pytest.mark.slow
 def test_paths_are_the_posteriors_and_scikit_learns_lasso(few):
     """The mode at the σ of each point; the medians shrink; names are at the left end, apart from each other."""
     model = Sparse(data="diabetes")
@@ -53,6 +54,7 @@ def test_paths_are_the_posteriors_and_scikit_learns_lasso(few):
     )
 
 
+@pytest.mark.slow
 def test_paths_are_kept_while_the_data_are_the_same(few):
     view = VIEWS["paths"](scene(Sparse(data="diabetes")))
     finished(view)
@@ -73,6 +75,7 @@ def test_of_a_probit_lasso_there_is_none():
     assert not view.background(Frame([])) and "probit" in next(iter(view.captions(Frame([])).values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["steps", "data"])
 def test_a_dotted_line_is_where_the_size_was_chosen(axis):
     """Its step, told by the run itself; before it, and of a method that is told its size, there is none."""

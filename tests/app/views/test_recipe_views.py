@@ -107,6 +107,7 @@ def angle(a, b):
 # The drift
 
 
+@pytest.mark.slow
 def test_arrows_of_d_the_identity_are_downhill():
     page = Page(Drift, "banana", {})
     places, ways = vectors(page.compute(), "sum 0")
@@ -120,6 +121,7 @@ def test_arrows_of_d_the_identity_are_downhill():
     assert angle(ways, -page.target.gradient_at(places)) < 1e-6
 
 
+@pytest.mark.slow
 def test_lengths_have_one_scale_and_long_arrows_are_cut():
     page = Page(Drift, "quartic", {})
     data = page.compute()
@@ -140,6 +142,7 @@ def test_lengths_have_one_scale_and_long_arrows_are_cut():
         assert axis.end - places[:, k].max() == pytest.approx(cells[k] / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [SGHMC, GSGRHMC, GSGRHMC | {"gamma": False}, SGHMC | {"dissipation": False}])
 def test_parts_add_up_to_the_drift(entries):
     page = Page(Drift, "double_well", entries)
@@ -178,6 +181,7 @@ def test_parts_add_up_to_the_drift(entries):
     assert (len(data["dissipation"][0]) > 0) == ("dissipation" not in entries)
 
 
+@pytest.mark.slow
 def test_an_edit_shows_at_the_next_frame():
     page = Page(Drift, "double_well", GSGRHMC, GSGRHMC)
     before = page.compute(10)
@@ -194,6 +198,7 @@ def test_an_edit_shows_at_the_next_frame():
     assert page.why() == ["lane 0: f of r is typed by hand"]
 
 
+@pytest.mark.slow
 def test_a_drift_twice_as_strong_looks_it():
     page = Page(Drift, "banana", {})
     before = vectors(page.compute(), "sum 0")
@@ -205,6 +210,7 @@ def test_a_drift_twice_as_strong_looks_it():
     assert np.median(grown) == pytest.approx(1.3)
 
 
+@pytest.mark.slow
 def test_an_edit_is_little_work():
     """Fails where an arrow at a time is worked out anew: for four lanes it makes 3,000 calls."""
     page = Page(Drift, "double_well", GSGRHMC, GSGRHMC, GSGRHMC, GSGRHMC)
@@ -214,6 +220,7 @@ def test_an_edit_is_little_work():
         assert calls_of(lambda: page.view.compute(frames)) < 6000
 
 
+@pytest.mark.slow
 def test_dots_are_the_chains():
     page = Page(Drift, "double_well", SGHMC, n_chains=300)
     x, y = page.compute(50)["dots 0"]
@@ -261,6 +268,7 @@ def test_of_three_coordinates_nothing_is_said_below_arrows_that_are_not_there():
     assert page.compute(5) == {} and page.view.captions(page.frames()) == {}
 
 
+@pytest.mark.slow
 def test_a_drift_that_is_nowhere_a_number_has_no_curve_and_no_dots():
     page = Page(Drift, "double_well", {"drift_entries": ("sqrt(-1 - theta^2)",)})
     data = page.compute(5)
@@ -287,6 +295,7 @@ def test_the_law_of_the_other_coordinates_is_normal(layout, mean):
         assert (masses * (mesh[k] - wanted) ** 2).sum() == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_other_samplers_have_no_drift():
     page = Page(Drift, "double_well", "sgld", SGHMC)
     data = page.compute(5)
@@ -307,6 +316,7 @@ def cell_of(data, lane=0):
     return column, next(row for row, (low, high) in ROWS.items() if low < y < high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entries", "cell"),
     [
@@ -334,6 +344,7 @@ def test_the_mark_is_where_the_recipe_is(entries, cell):
     assert len(why) < 60
 
 
+@pytest.mark.slow
 def test_the_mark_rises_with_the_gap_per_gradient():
     """Fails where a better recipe is not higher, or the way there is not drawn. Planted fault: a worse recipe, which
     stays at the bottom; the second lane, which had no other recipe.
@@ -369,6 +380,7 @@ def test_dropping_gamma_puts_the_mark_outside_at_once():
     assert cell_of(page.compute()) == (BOTH, VARYING)
 
 
+@pytest.mark.slow
 def test_noise_of_the_gradient_puts_the_mark_outside():
     noisy = Page(Completeness, "double_well", SGHMC, gradient={"key": "gaussian", "params": {"variance": 4.0}})
     assert cell_of(noisy.compute(5)) is None
@@ -382,6 +394,7 @@ def test_noise_of_the_gradient_puts_the_mark_outside():
     assert cell_of(Page(Completeness, "double_well", HMC, gradient=right).compute(5)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["stationarity", "evolution", "spectrum", "modes", "curl", "place"])
 def test_what_minibatches_add_to_the_noise_is_not_predicted(key):
     """Fails where a view takes the noise of minibatches for none, and predicts a law; where it is estimated and
@@ -401,6 +414,7 @@ def test_what_minibatches_add_to_the_noise_is_not_predicted(key):
         assert words not in said(gradient)
 
 
+@pytest.mark.slow
 def test_what_is_not_predicted_is_not_drawn():
     """Fails where a picture stays of what its text says is not known. Planted fault: the full gradient, whose is."""
 
@@ -432,6 +446,7 @@ def test_another_curl_may_hide_in_a_typed_drift():
     assert cell_of(page.compute()) is None
 
 
+@pytest.mark.slow
 def test_the_curl_of_a_typed_drift_is_drawn_or_what_the_drift_has_instead():
     """Q₁₂ = θ₁ for the standard normal distribution; without its Γ the mean of θ₂ is .647 (from the same equations)."""
     standard = {"key": "correlated_gaussian", "params": {"rho": 0.0}}
@@ -554,6 +569,7 @@ def test_the_ks_curve_is_as_it_was():
 # The page
 
 
+@pytest.mark.slow
 def test_another_layout_makes_the_view_anew():
     def experiment(**params):
         lane = {"sampler": {"key": "recipe", "params": params}}
@@ -573,6 +589,7 @@ def test_another_layout_makes_the_view_anew():
     assert runner.views[0]._layout.names == ("theta", "r")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["evolution", "stationarity", "modes", "written"])
 def test_contours_of_a_recipe_are_those_of_its_energy(key):
     """On a contour H is one number, and the third is far from the mode. Planted fault: another target's energy."""

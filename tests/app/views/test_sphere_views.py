@@ -83,6 +83,7 @@ def test_choosing_a_sphere_shows_its_own_picture_and_a_sampler_that_fits(target)
     assert not set(OWN.values()) & set(state.fitting_views())
 
 
+@pytest.mark.slow
 def test_a_manifold_without_a_picture_has_the_other_views():
     state = AppState()
     state.set_target("matrix_langevin")
@@ -96,6 +97,7 @@ def test_a_manifold_without_a_picture_has_the_other_views():
 # Frames
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2])
 def test_the_vectors_of_a_frame_are_at_a_right_angle(p):
     """Fails where a frame is read column by column, or vectors of several chains are joined."""
@@ -115,6 +117,7 @@ def test_the_vectors_of_a_frame_are_at_a_right_angle(p):
     assert p == 1 or np.abs(np.linalg.norm(wrong, axis=2) - 1).max() > 0.1
 
 
+@pytest.mark.slow
 def test_the_globe_of_frames_has_the_density_of_the_first_vector():
     """The share of draws whose first vector is in a cap: four standard errors."""
     page = Page(Frames, "matrix_langevin", "exact")
@@ -133,6 +136,7 @@ def test_the_globe_of_frames_has_the_density_of_the_first_vector():
         assert abs((second[:, 0] > cut).mean() - share) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", [(0.6, 0.0, 0.8), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, -2.0, 0.0)])
 def test_a_frame_starts_with_its_first_vector_where_it_was_clicked(point):
     page = Page(Frames, "matrix_langevin", "sggmc")
@@ -190,6 +194,7 @@ def test_no_view_fails_on_a_sphere(target):
         page.why()
 
 
+@pytest.mark.slow
 def test_every_sampler_of_the_posterior_begins_stable():
     state = AppState()
     state.set_target("mises_posterior")
@@ -207,6 +212,7 @@ def test_every_sampler_of_the_posterior_begins_stable():
     assert (np.abs(run.target.values(run.position)) > 1.0).any()
 
 
+@pytest.mark.slow
 def test_a_link_without_parameters_begins_as_the_menu_does():
     for key in [key for key, cls in SAMPLERS.items() if cls.fits(TARGETS["mises_posterior"])]:
         for gradient in SAMPLERS[key].gradients_for(TARGETS["mises_posterior"]):
@@ -251,6 +257,7 @@ def test_the_ring_is_as_high_as_the_density():
     assert angles[radius.argmax()] == pytest.approx(-np.pi / 3, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_wrapped_histogram_lies_on_the_exact_ring():
     page = Page(Circle, "circle_mixture", "exact", n_chains=100)
     x, y = page.compute(4000)["bars 0"]
@@ -270,6 +277,7 @@ def test_the_wrapped_histogram_lies_on_the_exact_ring():
     assert np.abs((np.hypot(x, y)[:-1:2] - RING) / HEIGHT - exact).max() > 0.15
 
 
+@pytest.mark.slow
 def test_dots_are_on_the_circle_and_arrows_are_tangent():
     page = Page(Circle, "circle_mixture", "sggmc")
     for steps in (0, 1, 200):
@@ -283,6 +291,7 @@ def test_dots_are_on_the_circle_and_arrows_are_tangent():
     assert np.hypot(x1 - x0, y1 - y0) == pytest.approx(lengths)
 
 
+@pytest.mark.slow
 def test_no_arrow_without_a_velocity_and_long_ones_are_cut():
     page = Page(Circle, "circle_mixture", "exact")
     assert len(page.compute(10)["velocity 0"][0]) == 0
@@ -315,6 +324,7 @@ def test_the_sides_have_the_exact_marginals():
         assert np.abs(density[::2] - wrong).max() > 0.3 * exact.max()
 
 
+@pytest.mark.slow
 def test_the_map_has_the_paper_s_two_modes():
     page = Page(Torus, "mises_posterior", "exact")
     angles = np.linspace(-0.6, 0.6, 121)
@@ -328,6 +338,7 @@ def test_the_map_has_the_paper_s_two_modes():
     assert ((modes[:, 0] > a0) & (modes[:, 0] < a1) & (modes[:, 1] > b0) & (modes[:, 1] < b1)).all()
 
 
+@pytest.mark.slow
 def test_paths_do_not_cross_the_seam():
     page = Page(Torus, "mises_posterior", "exact")
     view = page.view
@@ -357,6 +368,7 @@ def test_the_eye_sees_what_it_is_above():
         assert turned(np.array([[-np.sin(a), np.cos(a), 0]]), turn, tilt)[0] == pytest.approx([1, 0, 0], abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["fisher", "sphere_mixture", "bingham"])
 def test_the_picture_is_the_density(target):
     page = Page(Globe, target, "exact")
@@ -381,6 +393,7 @@ def test_the_first_view_is_of_the_mode():
     assert turned(page.target.centres, turn, tilt)[0, 2] > 0.8
 
 
+@pytest.mark.slow
 def test_points_of_the_globe_are_on_the_sphere():
     page = Page(Globe, "bingham", "sggmc", "gmc")
     data = page.compute(400)
@@ -429,6 +442,7 @@ def test_the_degrees_of_freedom_are_the_manifold_s():
         assert hot.mean == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.slow
 def test_clipping_is_said():
     params = {"step_size": 0.01, "friction": 2.5}
     page = Page(Temperature, "circle_mixture", ("sggmc", params, noisy(1000.0, True)))

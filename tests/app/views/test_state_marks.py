@@ -26,6 +26,7 @@ def deviations(draws):
     return np.sqrt((n * draws.var(axis=0, ddof=1) + 5e-3) / (n + 5))
 
 
+@pytest.mark.slow
 def test_an_ellipse_has_the_deviations_that_the_first_chain_has_learnt():
     """Recomputed from its draws in the window; those of another chain, or of the other coordinate, are others."""
     made = records("banana", [HMC, "sgld"])
@@ -69,6 +70,7 @@ def test_masses_of_other_coordinates_are_carried_over_to_theta():
     assert covariance(run) is None
 
 
+@pytest.mark.slow
 def test_neither_a_chain_that_does_not_adapt_nor_a_live_page_has_an_ellipse():
     without, adapting = scene_of(records("banana", ["hmc"])), scene_of(records("banana", [HMC]))
     assert "mass 0" in VIEWS["state"](adapting).feeds
@@ -76,6 +78,7 @@ def test_neither_a_chain_that_does_not_adapt_nor_a_live_page_has_an_ellipse():
         assert "mass 0" not in VIEWS["state"](scene).feeds
 
 
+@pytest.mark.slow
 def test_on_a_line_the_ends_are_a_deviation_from_the_chain():
     made = records("double_well", [HMC])
     view, run = VIEWS["state"](scene_of(made)), made[0].run
@@ -97,6 +100,7 @@ def diverging(key, *more):
     return view, made, data
 
 
+@pytest.mark.slow
 def test_divergent_transitions_are_marked_on_the_state_space_and_counted():
     """HMC's are where its chain was, in the neck; SGLD's lane, which has no trajectory, has none."""
     view, made, data = diverging("state", "sgld")
@@ -140,6 +144,7 @@ def test_more_divergent_transitions_than_marks_are_said():
     assert run.counts[jit.DIVERGED] > jit.N_MARKS and diverged(run).endswith("diverged; the last 512 are marked")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["state", "trace"])
 def test_a_live_page_has_marks_where_a_lane_may_diverge(key):
     for sampler in ("nuts", "sgld"):

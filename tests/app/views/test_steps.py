@@ -53,6 +53,7 @@ def at(view, x):
     return view.scene.target.values(x[None])[0, :2] if view.key == "torus" else x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "target", "sampler", "gradient"), SHOWN)
 def test_arrows_lead_from_where_the_chain_is_to_where_it_goes(key, target, sampler, gradient):
     """Fails where the arrows of θ do not begin at the chain, are not tip to tail, or do not end at its next state."""
@@ -79,6 +80,7 @@ def test_arrows_lead_from_where_the_chain_is_to_where_it_goes(key, target, sampl
     assert {names[k] for k in np.flatnonzero(feed["head"])} == set(names)
 
 
+@pytest.mark.slow
 def test_names_do_not_lie_on_their_arrows():
     """A name stands where its arrow points to; near an end of the picture, away from it.
 
@@ -161,6 +163,7 @@ def test_in_the_phase_plane_kicks_are_upright_and_drifts_level(target, sampler, 
     assert all(len(column) == 0 for column in (*view.compute(lanes)["parts"], *view.compute(lanes)["here"]))
 
 
+@pytest.mark.slow
 def test_no_arrow_is_there_without_a_step():
     view, lanes, _ = shown("state", "quartic", ("sgld", {}), "full")
     lanes.playing = None
@@ -321,6 +324,7 @@ def test_rounding_has_no_arrow_and_says_so():
     assert numbers_of(parts[0]._replace(numbers={}), step, 0) == "0, no arrow"
 
 
+@pytest.mark.slow
 def test_a_small_step_is_drawn_longer():
     view, lanes, _ = shown("state", "quartic", ("sgld", {"step_size": 1e-6}), "full")
     scale = longer(lanes.playing, view._place, view._span)

@@ -93,6 +93,7 @@ def test_a_diverged_lane_stays_finite():
     assert made[1].run.divergence is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "sampler"), [("gaussian", "sgld"), ("quartic", "hmc"), ("sparse_dirichlet", "scir")]
 )
@@ -107,6 +108,7 @@ def test_a_frame_of_the_default_views_is_small(target, sampler):
     assert total / n < 5000
 
 
+@pytest.mark.slow
 def test_axes_do_not_jitter():
     made = records("gaussian", ["sgld", "hmc"])
     view = Autocorrelation(scene_of(made))
@@ -121,6 +123,7 @@ def test_axes_do_not_jitter():
     assert len(ends) <= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["ks", "kl"])
 def test_the_axis_of_distances_moves_by_decades_and_is_else_not_sent(key):
     """Planted fault: an axis in every frame that has a point."""
@@ -304,6 +307,7 @@ def test_the_trace_marks_changes():
     assert not len(data["marks 1"][0])
 
 
+@pytest.mark.slow
 def test_the_trace_says_how_well_chains_agree():
     made = records("gaussian", ["hmc"])
     view = TraceView(scene_of(made))
@@ -333,6 +337,7 @@ def test_the_band_of_the_trace_is_exact(name):
 # Components
 
 
+@pytest.mark.slow
 def test_boxes_are_quantiles_of_the_draws():
     made = records("sparse_dirichlet", ["scir", "sgrld"], keep=True, n_steps=3000)
     view = Components(scene_of(made))
@@ -359,6 +364,7 @@ def test_boxes_are_quantiles_of_the_draws():
     assert "▼ lower" in view.hint
 
 
+@pytest.mark.slow
 def test_components_reach_the_smallest_of_the_exact_law():
     made = records("sparse_dirichlet", ["scir"])
     bottom, top = (getattr(Components(scene_of(made)).figure.y_range, end) for end in ("start", "end"))
@@ -386,6 +392,7 @@ def test_a_lane_alone_has_no_sign():
 # The state space
 
 
+@pytest.mark.slow
 def test_the_arrows_are_the_forces_at_the_place_of_the_gradient():
     """Full: −∇U; used: the minibatch's in its stead. Both have one scale, and the longer is a fifth of the figure."""
     made = records("quartic", ["sgld"], gradients=[{"key": "gaussian", "params": {"variance": 400.0}}], keep=True)
@@ -413,6 +420,7 @@ def test_the_arrows_are_the_forces_at_the_place_of_the_gradient():
     assert longest == pytest.approx(0.2, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_an_arrow_of_no_gradient_has_no_length_and_one_without_noise_is_at_the_chain(monkeypatch):
     """Fails where arrows are made equally long wherever the chain is, or where they stay behind it."""
     made = records("quartic", [("sgld", {"step_size": 0.01})])
@@ -428,6 +436,7 @@ def test_an_arrow_of_no_gradient_has_no_length_and_one_without_noise_is_at_the_c
     assert "−∇U is 0 here" in view.captions(frames(made))[view._label.id]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["trace", "phase"])
 def test_an_axis_grows_with_a_chain_that_leaves_it_for_good(key):
     """A chain whose energy rises without end is seen all the same; one that stays moves no axis."""
@@ -607,6 +616,7 @@ def test_with_control_variates_the_line_is_of_the_noise_that_they_leave():
     assert "line: the discretised chain's" in view.captions(frames(made))[view._caption.id]
 
 
+@pytest.mark.slow
 def test_all_particles_are_shown_and_one_chain_beside_them():
     made = records("gaussian_mixture", ["svgd", "sgld"], n_chains=30)
     for record in made:
@@ -616,6 +626,7 @@ def test_all_particles_are_shown_and_one_chain_beside_them():
     np.testing.assert_allclose(np.array(data["heads 1"]).T, made[1].run.position[:1])
 
 
+@pytest.mark.slow
 def test_chains_are_seen_in_their_burn_in():
     """The statistics have no draws yet. Fault: the last of these draws."""
     made = records("gaussian_mixture", ["sgld"], burn_in=50)
@@ -625,6 +636,7 @@ def test_chains_are_seen_in_their_burn_in():
     assert not made[0].run.statistics.tail(1).size
 
 
+@pytest.mark.slow
 def test_weighted_draws_have_no_ess_and_no_ksd():
     params = {"adapt_steps": 5}
     made = records("gaussian_mixture", [("contour_sgld", params), "sgld"], n_chains=4)
@@ -639,6 +651,7 @@ def test_weighted_draws_have_no_ess_and_no_ksd():
         assert f"its draws have weights: no {what}" in first and "no" not in second, key
 
 
+@pytest.mark.slow
 def test_particles_have_no_rhat_no_ess_and_no_tau(monkeypatch):
     """They are taken along chains and across them, as if these were independent. Planted fault: particles taken for
     chains."""
@@ -659,6 +672,7 @@ def test_particles_have_no_rhat_no_ess_and_no_tau(monkeypatch):
     assert "particles" not in captions_and_data("trace")[0][0]
 
 
+@pytest.mark.slow
 def test_chains_that_move_each_other_have_no_ensemble():
     """Hundreds of particles are another set, not many draws of a few."""
     made = records("gaussian", ["svgd", "sgld"])
@@ -740,6 +754,7 @@ def test_theory_of_cir_at_a_temperature_is_that_of_the_chains(heat):
     assert (1 - heat * view._s[0]) ** -a == pytest.approx(mgf.LOWEST)
 
 
+@pytest.mark.slow
 def test_sgrld_on_the_simplex():
     """Beside SCIR it is left out, for its θ has another scale; alone its ω is held against the exact law."""
     both = records("sparse_dirichlet", ["scir", "sgrld"])
@@ -755,6 +770,7 @@ def test_sgrld_on_the_simplex():
     assert view.captions(frames(alone))[view._figures["mean"].title.id] == "mean of ω₁"
 
 
+@pytest.mark.slow
 def test_a_lane_that_diverges_in_the_ensemble_is_left_out():
     made = records("quartic", [("sgld", {"step_size": 0.5}), ("hmc", {})])
     view, data = filled(made, 0, chains=500)
@@ -778,6 +794,7 @@ def test_the_ensemble_ends_and_starts_again_with_other_parameters():
     assert view.compute(frames(made))
 
 
+@pytest.mark.slow
 def test_batches_are_pooled_as_one_ensemble():
     """The error of the pooled mean is that of all chains together."""
     made = records("gaussian", ["sgld"])
@@ -798,6 +815,7 @@ def test_a_range_stays_until_it_does_not_fit():
     assert low < high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "samplers"),
     [("gaussian", ["sgld", "hmc"]), ("gaussian", ["sgld", "hmc", "mala"]), ("quartic", ["sgld"])],
@@ -812,6 +830,7 @@ def test_captions_have_as_many_lines_as_the_figure_reserves(target, samplers):
             assert figure.min_border_top == round(12 + LINE * len(placed)), key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "target", "sampler"),
     [("torus", "mises_posterior", "sggmc"), ("state", "quartic", "sgld"), ("globe", "fisher", "sggmc")],

@@ -139,6 +139,7 @@ def test_an_image_is_where_its_axes_say(name):
     assert with_images == keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("target", ["correlated_gaussian", "gaussian_mixture"])
 def test_a_density_is_shaded_to_where_it_has_no_colour(target, temperature):

@@ -15,6 +15,7 @@ def of_all_data(construction):
     return score(draws(construction, COUNTS["sparse"], None, 6.0, CHAINS, np.random.default_rng(3)), COUNTS["sparse"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("construction", CONSTRUCTIONS)
 def test_with_all_data_every_construction_is_exact(construction, monkeypatch):
     """The score of exact draws is .027; its spread over chains 9 %. Faults: a shape that is too large; for sticks, the
@@ -30,6 +31,7 @@ def test_with_all_data_every_construction_is_exact(construction, monkeypatch):
         assert of_all_data(construction).mean() > 0.2
 
 
+@pytest.mark.slow
 def test_minibatches_have_the_papers_score():
     """SCIR with batches of ten, sparse: .098 in the paper, ± .007 over five seeds. Fault: batches of one."""
     found = {

@@ -69,6 +69,7 @@ def test_agreement_is_the_adjusted_rand_index():
     assert abs(np.mean(chance)) < 4 * np.std(chance) / 300**0.5
 
 
+@pytest.mark.slow
 def test_gibbs_finds_the_blocks():
     graph = block_graph(60, 3, 0.6, 0.02, seed=2)
     index, _, _ = group_agreement(graph, 8, 1, sweeps=600)
@@ -94,6 +95,7 @@ def test_a_run_that_diverges_says_so():
         run_method("network_sgvb", BUILT_IN["karate"](), 1, steps=200, optimiser="sgd", step_size=10.0, momentum=0.0)
 
 
+@pytest.mark.slow
 def test_command_line(capsys, tmp_path):
     assert compare.main(["karate", "--splits", "2", "--communities", "3", "--methods", "network_gibbs"]) == 0
     printed = capsys.readouterr().out

@@ -103,6 +103,7 @@ def points(panel):
     return out
 
 
+@pytest.mark.slow
 def test_every_number_is_in_its_place():
     found = of_network()
     heat, curves = (figure for _, figure in papers.of_network(found))

@@ -56,6 +56,7 @@ def test_what_is_visited_is_the_mass_of_the_places_with_draws():
     assert agreement.visited(made.statistics, 0) == pytest.approx(masses[places].sum(), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_few_particles_are_points_and_fifty_agree():
     said = agreement.doubt(run_of("gaussian", "svgd", 12_000, n_chains=4))
     assert "4 particles are 4 points, however many steps they make; 50 stand for the target more closely" in said

@@ -39,6 +39,7 @@ def test_the_ranks_are_those_of_arviz():
     assert (ranks.counts(x) != found).any()
 
 
+@pytest.mark.slow
 def test_the_band_holds_the_counts_of_independent_draws():
     """There are 80 counts a run in 400 runs: the share outside is at most 1 %, to five standard errors; and above a
     quarter of a per cent, for counts are whole numbers. Planted fault: correlated draws leave it at least five
@@ -58,6 +59,7 @@ def test_the_band_holds_the_counts_of_independent_draws():
     assert np.mean([stats.hypergeom(1200, 300, 60).cdf(low - 1), stats.hypergeom(1200, 300, 60).sf(high)]) <= 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 9, 100, 601])
 def test_the_sizes_of_quantiles_are_those_of_arviz(n):
     """Planted fault: draws in another order."""

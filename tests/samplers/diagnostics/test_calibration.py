@@ -118,6 +118,7 @@ def test_some_steps_at_a_time_give_the_same_ranks():
     assert np.array_equal(whole.found().ranks, parts.found().ranks)
 
 
+@pytest.mark.slow
 def test_what_has_no_calibration_says_why():
     target = TypedPosterior(**LINE)
     assert "no exact answers" in refusal(target, RunSpec.of("posterior", "exact", target_params=LINE))

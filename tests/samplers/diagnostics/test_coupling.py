@@ -91,6 +91,7 @@ def test_proposals_meet_as_often_as_is_possible():
     np.testing.assert_allclose(np.cov((y - b).T), s * s * np.eye(3), atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "step_size"), KERNELS)
 @pytest.mark.parametrize("lag", [1, 4])
 def test_chains_that_have_met_stay_together(key, step_size, lag):
@@ -136,6 +137,7 @@ def test_the_estimator_is_its_double_sum(lag, k, m):
         assert np.allclose(pairs.estimates[:, :2], expected, rtol=1e-9, atol=1e-9) == right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "step_size"), KERNELS)
 def test_short_chains_have_no_bias(key, step_size):
     """H_{0:4} of 4,000 pairs that begin far from the law, each moment within its standard error. Fault: the mean of X

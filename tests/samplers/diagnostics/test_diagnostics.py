@@ -93,6 +93,7 @@ def test_rosenblatt_columns_of_exact_dirichlet_draws_have_the_kolmogorov_mean():
     assert abs(kolmogorov_z(target, sparse(alpha=0.12).sample(seed=3, n=200 * n), n)) > 2 * Z
 
 
+@pytest.mark.slow
 def test_the_baseline_is_the_mean_of_the_kolmogorov_law():
     assert abs(kolmogorov.KOLMOGOROV_MEAN - stats.kstwobign.mean()) < 1e-6
     assert kolmogorov.baseline(1000) == pytest.approx(0.8687 / np.sqrt(1000), rel=1e-4)
@@ -248,6 +249,7 @@ def test_geometric_ou_has_its_integrated_time():
     assert abs(other - truth) > 0.02 * truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_chains", [4, 32])
 def test_the_standard_error_is_the_spread_over_runs(n_chains):
     """Eight of 32 chains are watched: an error that counts them all is half of what it should be, a planted fault."""
@@ -323,6 +325,7 @@ def test_chains_in_different_places_do_not_look_mixed():
 # --- R-hat and effective sample size -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_summary_is_that_of_arviz():
     import arviz_stats
     from arviz_base import from_dict
@@ -492,6 +495,7 @@ def test_the_conditional_mgf_reverses_the_time_index():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replacement", [True, False])
 def test_the_expected_mgf_is_the_mean_of_the_conditional_ones(replacement):
     rng = np.random.default_rng(8)

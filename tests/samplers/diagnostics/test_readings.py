@@ -690,6 +690,7 @@ def test_quantiles_read_their_draws_alone(fault):
     assert (out[:, 0].tolist() == [3.0, 5.0]) == (not fault)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 4, 9])
 def test_the_smooth_line_is_scipys(n):
     """Planted fault: straight lines between the points."""

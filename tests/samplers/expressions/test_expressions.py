@@ -634,6 +634,7 @@ def calls_if_long(operation) -> int:
     return calls_of(operation) if thread_time() - begun > LONG else 0
 
 
+@pytest.mark.slow
 def test_what_makes_too_many_calls_takes_long_enough_to_be_counted():
     """The planted fault of the test below: as many of the cheapest calls as are too many."""
 

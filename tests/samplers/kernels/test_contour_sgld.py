@@ -173,6 +173,7 @@ def test_nothing_counts_while_a_chain_learns():
     assert going.counted == 1 and 0 < going.statistics.total <= 3 * UNIT
 
 
+@pytest.mark.slow
 def test_files_hold_the_weight_of_each_draw(tmp_path):
     trace = run(small(n_steps=40, thin=4, n_chains=2))
     assert trace.weights.shape == (2, 10) and len(np.unique(trace.weights)) > 5

@@ -108,6 +108,7 @@ def test_without_error_austerity_is_random_walk_metropolis(t, step_size):
     assert not np.array_equal(some.position, exact.position) and some.data_seen < exact.data_seen
 
 
+@pytest.mark.slow
 def test_another_level_is_no_random_walk_metropolis(tmp_path):
     kernel = edited(austerity, "level = -log(rng.random())", "level = 0.01 - log(rng.random())", tmp_path).advance
     spec = spec_of("student_mean", {}, {"step_size": 1.0, "error": 0.0}, "austerity", n_chains=5)

@@ -358,6 +358,7 @@ def test_a_box_is_found_in_one_look(monkeypatch):
         assert len(asked) == 1 and asked[0] < 25_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("s", "params"),
     [
@@ -464,6 +465,7 @@ def test_a_chain_that_blew_up_stays_so():
     assert run.divergence is not None
 
 
+@pytest.mark.slow
 def test_another_layout_keeps_theta_and_repeats():
     """Fails where a change of what moves moves θ, or forgets the momentum that both have; where the thermostat does not
     start at its mean; and where the spec with its changes does not give the same draws again.
@@ -686,6 +688,7 @@ def squares(params, gradient, steps, n_chains=1500, every=1):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("eps", "variance"), [(0.1, 4.0), (0.05, 4.0), (0.1, 8.0)])
 def test_the_noise_of_naive_sghmc_is_its_gradients_alone(eps, variance):
     """Fails where mean θ² and r² of naive SGHMC on N(0, 1) are not those of the exact recursion, in which a step adds
@@ -738,6 +741,7 @@ def test_hmc_as_a_recipe_moves_and_redraws_its_momentum():
     np.testing.assert_array_equal(run.position, engine.run(spec).draws[:, -1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("t", "target_params"), [("double_well", {}), ("quartic", {})])
 def test_hmc_as_a_recipe_has_its_stationary_distribution(t, target_params):
     """Fails where the HMC preset leaves its target (KS over 4,000 chains that start in it; false alarms: 1e-4). For the

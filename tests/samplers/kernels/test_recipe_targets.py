@@ -126,6 +126,7 @@ def test_values_and_slopes_of_a_compiled_energy_are_the_formula_s(monkeypatch, e
         assert not np.allclose(draws(gamma=False), expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient", ["full", "minibatch"])
 def test_an_entry_of_the_energy_is_the_textbook_s_on_real_data(gradient):
     """The kernel against plain Python, on three coordinates with momentum, whose entries are typed for one of them."""

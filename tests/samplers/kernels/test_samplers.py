@@ -476,6 +476,7 @@ def test_gaussian_law_of_the_discretised_chain(t, s, g, params):
         assert failures(covariance_verdicts(apart_of(spec, faulty(run.sampler, FAULTS[s][0])), expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t", GAUSSIANS)
 def test_baoab_has_no_bias_in_theta_on_gaussians(t):
     """Fails where the covariance of θ at a step of 1.2 is not the target's (false alarms: 1e-4 in all). Planted fault:
@@ -836,6 +837,7 @@ def euler_law(target, eps, n=700):
     return x, np.linalg.solve(equations, np.eye(n)[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("t", "eps"), [("double_well", 0.04), ("skew_normal", 0.1)])
 def test_sgld_has_the_law_of_its_discretisation(t, eps):
     """Fails where SGLD's draws on a quartic and a skewed law, at a step with a large bias, are not those of
@@ -938,6 +940,7 @@ def test_cir_transition_from_a_fixed_start(a, theta, h, wrong):
     assert failures(verdicts(off, theta, a, h))
 
 
+@pytest.mark.slow
 def test_sum_under_scir_is_an_exact_cir_process():
     """Fails where the minibatches' estimates do not add up to N: Σ_j θ_j must be a CIR process of shape dα + N, free
     of minibatch noise (PAPERS, section 2). Planted fault: one θ_j alone, whose variance has the minibatch's share."""

@@ -63,6 +63,7 @@ def test_at_rest_the_recursion_is_its_closed_form_and_may_have_no_limit():
     assert endless[-1] > 1e6 * endless[1]
 
 
+@pytest.mark.slow
 def test_the_rate_is_below_0_as_often_as_one_datum_makes_it():
     """n = 1: the category j of the drawn point gets N − (θ_j/θ̂_j)(N − N_j), below 0 where
     θ_j/θ̂_j > (α + N)/(N − N_j); the others more than they had. Of 2·10⁵ steps the share that is clipped is that of the
@@ -84,6 +85,7 @@ def test_the_rate_is_below_0_as_often_as_one_datum_makes_it():
         assert abs(share - fault) > 4 * error
 
 
+@pytest.mark.slow
 def test_with_a_hundred_data_the_law_is_nearly_that_of_all():
     """KS at h = .1: n = 10 goes from .05 to .004, n = 100 from .013 to .003, the second without any clipping."""
     found = {}

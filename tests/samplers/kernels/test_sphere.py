@@ -155,6 +155,7 @@ def test_densities_on_the_sphere_integrate_to_their_columns(t):
         np.testing.assert_allclose(np.diff(target.columns[i].cdf(edges)), slices, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_posterior_has_its_two_modes():
     """Fails where the modes are not near (−π/24, π/8) and (π/24, −π/8), or the draws' weights not the quadrature's."""
     target = TARGETS["mises_posterior"]()
@@ -230,6 +231,7 @@ def test_toy_with_noise_of_variance_1000():
     assert not mean_verdict("temperature", temperature, 1.0, allowance=1e-3).ok
 
 
+@pytest.mark.slow
 def test_where_the_noise_outweighs_the_friction_it_is_clipped_and_counted():
     """Fails where 2Cε < Vε² passes in silence: V = 1000, C = 2.5 needs ε ≤ .005. Fault: a step just small enough."""
     for eps, clipped in ((0.0051, 1.0), (0.00499, 0.0)):
@@ -475,6 +477,7 @@ def test_every_sampler_stays_in_its_law(s, t, g):
     assert not failures(stay_verdicts(s, t, g))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("s", sorted({s for s, _, _ in CASES}))
 def test_a_wrong_law_is_seen(s):
     """The planted fault of the test above: the gradient of a law with another κ, which moments and KS both see."""
@@ -484,6 +487,7 @@ def test_a_wrong_law_is_seen(s):
     assert any(not text.startswith("KS") for text in caught)
 
 
+@pytest.mark.slow
 def test_gmc_without_its_accept_step_is_biased_and_with_it_exact():
     """Fails where GMC at a step that rejects a third is not exact (no allowance). Fault: without the accept step."""
     for accept in (True, False):
@@ -503,6 +507,7 @@ def test_gmc_without_its_accept_step_is_biased_and_with_it_exact():
             assert 0.3 < share < 0.95, share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("s", ["chmc", "gmc"])
 def test_leapfrog_on_a_sphere_is_of_second_order(s):
     """Fails where without the accept step the bias of P(x ≤ its first quartile), from ε = .2 to .4, does not rise with

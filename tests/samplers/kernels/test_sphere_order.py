@@ -132,6 +132,7 @@ def test_aboba_without_a_half_step_is_of_first_order(fault, case):
     assert slope_of(case.sizes, case.biases()) > 2 - WITHIN
 
 
+@pytest.mark.slow
 def test_the_thermostat_has_temperature_1_at_every_step_size():
     """Fails where E ‖v‖² of gSGNHT's law is not 1 to 1e-5: a stationary ξ has no drift. Fault: SGGMC's is not 1."""
     law = GSGNHT_LAW.law(0.25)
@@ -257,6 +258,7 @@ def test_a_kernel_without_a_half_step_is_seen():
     assert np.abs((y - case.biases()) / errors).max() > critical(1e-4, 5, 1999)
 
 
+@pytest.mark.slow
 def test_the_law_of_the_toy():
     """Fails where the bias of SGGMC on the toy at ε = .005, C = 2.5 is above 1e-3, what test_sphere.py allows it.
 

@@ -53,6 +53,7 @@ def test_no_force_is_left_where_particles_rest(target):
         assert np.abs(forces(theta, slopes, push)).max() > 0.5 * pull
 
 
+@pytest.mark.slow
 def test_many_particles_are_nearly_the_law():
     """For N(0, 1) the variance is .83, .94 and .97 with 12, 50 and 100 particles, always below 1. With forces that are
     drawn to each other there would be none."""
@@ -73,6 +74,7 @@ def test_one_particle_goes_to_the_mode():
     assert abs(best - run.target.columns[0].mean) > 0.2
 
 
+@pytest.mark.slow
 def test_particles_begin_apart_and_another_seed_begins_elsewhere():
     first, second = (Run(RunSpec.of("logistic_regression", "svgd", n_chains=50, seed=seed)).position for seed in (1, 2))
     assert len(np.unique(first[:, 0])) == 50

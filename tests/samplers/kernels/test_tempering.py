@@ -101,6 +101,7 @@ def laws(run, burn_in=600, kept=60, every=20):
     return [*out, ks_verdict("KS", column.cdf(values[..., 0]), 1e-4, n_tests)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("t", BIMODAL)
 def test_parallel_tempering_has_the_exact_law_of_two_modes(t):
     """Moments and KS of 3e4 draws of 500 chains that all began in one mode, without any allowance, at a large step."""
@@ -108,6 +109,7 @@ def test_parallel_tempering_has_the_exact_law_of_two_modes(t):
     assert not failures(laws(run))
 
 
+@pytest.mark.slow
 def test_without_hotter_rungs_the_second_mode_is_not_found():
     """The fault that the sampler mends: MALA alone, in as many steps, fails the test above."""
     spec = RunSpec.of(
@@ -121,6 +123,7 @@ def test_without_hotter_rungs_the_second_mode_is_not_found():
     assert failures(laws(Run(spec)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "wrong"), [(NONE, False), (SIGN, True), (HEAT, True), (SIDE, True)])
 def test_faults_of_swaps_and_temperatures_are_caught(fault, wrong):
     """Two rungs by random-walk Metropolis: right as they are, caught with the sign of a swap flipped, with rungs that
@@ -129,6 +132,7 @@ def test_faults_of_swaps_and_temperatures_are_caught(fault, wrong):
     assert bool(failures(laws(run))) == wrong
 
 
+@pytest.mark.slow
 def test_hotter_rungs_have_their_own_law():
     """On N(0, 1) rung k has N(0, T_k): variances of 1000 chains within their errors. Fault: the cold rung's."""
     spec = RunSpec.of(

@@ -109,6 +109,7 @@ def test_a_place_that_is_missing_is_seen():
     assert differing(owner, values, describe, found) == ["friction"]
 
 
+@pytest.mark.slow
 def test_most_parameters_have_places():
     """A slider over 17 stops is the exception: every step size but the recipe's is free."""
     free = []

@@ -314,6 +314,7 @@ def test_every_manifold_has_its_class():
     assert tested == {cls for cls in Manifold.__subclasses__() if cls.__module__.startswith("sgmcmc_lab.")}
 
 
+@pytest.mark.slow
 def test_a_flow_that_leaves_would_be_seen():
     """The planted fault of the long run: a tangent line for the geodesic leaves the sphere at once."""
 

@@ -298,6 +298,7 @@ def test_entities_are_refused(head):
         graph_of("g.graphml", f"{head}<graphml><graph>{NODES}<node id='&i;'/></graph></graphml>".encode())
 
 
+@pytest.mark.slow
 def test_what_gzip_unpacks_is_bounded(monkeypatch):
     monkeypatch.setattr(visits, "MAX_BYTES", 1_000_000)
     bomb = gzip.compress(b"\n" * 50_000_000)

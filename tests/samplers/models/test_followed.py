@@ -225,6 +225,7 @@ def test_a_column_that_is_not_followed_is_refused():
         MEASURES["tau"](unit="time").check(spec)
 
 
+@pytest.mark.slow
 def test_the_command_says_means_memory_and_agreement(tmp_path, capsys):
     spec = Experiment.of("network", {"network_gibbs": {}}, target_params=FLORENTINE, n_chains=2, n_steps=900)
     (tmp_path / "spec.json").write_text(spec.to_json(), encoding="utf-8")

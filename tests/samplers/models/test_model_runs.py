@@ -45,6 +45,7 @@ def test_json_and_back(experiment):
     assert Experiment.from_dict(json.loads(json.dumps(experiment.to_dict()))) == experiment
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(experiments())
 def test_link_and_back(experiment):
@@ -169,6 +170,7 @@ def same(a, b):
     return a[1] == b[1] and all(np.array_equal(a[0][name], b[0][name]) for name in a[0])
 
 
+@pytest.mark.slow
 def test_the_same_experiment_gives_the_same_draws():
     experiment = on_bars("collapsed_gibbs", "lda_scir")
     one, two = draws(experiment, 12), draws(Experiment.from_query(experiment.to_query(), NOWHERE)[0], 12)
@@ -177,6 +179,7 @@ def test_the_same_experiment_gives_the_same_draws():
     assert not any(same(a, b) for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.slow
 def test_the_second_chain_is_the_first_of_the_next_seed():
     both, next_seed = (
         draws(on_bars("collapsed_gibbs", "lda_scir", n_chains=2), 5),
@@ -192,6 +195,7 @@ def test_equal_methods_have_generators_of_their_own():
     assert not same(one, two)
 
 
+@pytest.mark.slow
 def test_steps_in_pieces_or_whole_with_a_change_on_the_way_are_the_same():
     """The change holds from its step on in every chain, however it comes there; a step later it is another run."""
 
@@ -219,6 +223,7 @@ def test_steps_in_pieces_or_whole_with_a_change_on_the_way_are_the_same():
         assert not np.array_equal(a.state.weights, b.state.weights)
 
 
+@pytest.mark.slow
 def test_taking_the_score_or_a_snapshot_more_often_changes_no_draw():
     experiment = on_bars("lda_sgrld")
     model = experiment.make_model()
@@ -231,6 +236,7 @@ def test_taking_the_score_or_a_snapshot_more_often_changes_no_draw():
     assert np.array_equal(calm.state.weights, watched.state.weights)
 
 
+@pytest.mark.slow
 def test_scores_are_taken_at_steps_evenly_spaced_on_a_log_axis():
     experiment = on_bars(("collapsed_gibbs", {"batch_size": 10}))
     (run,) = start(experiment, experiment.make_model())
@@ -280,6 +286,7 @@ def test_of_several_changes_at_one_step_the_last_is_recorded():
         assert np.array_equal(a.state.weights, b.state.weights)
 
 
+@pytest.mark.slow
 def test_a_method_that_leaves_the_numbers_stops_with_a_sentence():
     experiment = on_bars(("lda_sghmc", {"step_size": 1.0, "friction": 1e6}), n_chains=2)
     (run,) = start(experiment, experiment.make_model())

@@ -118,6 +118,7 @@ def mutated(content, rng):
     return bytes(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", READERS)
 def test_no_file_brings_another_error_than_the_readers_own(kind, tmp_path, caplog):
     """A thousand mutations of a good file: each is read or refused in a sentence, and no reader is surprised."""

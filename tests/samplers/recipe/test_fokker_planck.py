@@ -174,6 +174,7 @@ def test_fault_in_the_generator(fault):
     assert action_error(96, fault) > 0.3
 
 
+@pytest.mark.slow
 def test_arrays_in_place_of_callables():
     x, y = WELL.mesh()
     typed = generator(WELL, phase, lambda x, y: 1 + x * x, 0.2, 1.0, lambda x, y: y + 1)
@@ -287,6 +288,7 @@ def test_fault_gap(fault):
     assert abs(spectrum(L, BOX, pi, 2).gap / gaussian_gap(sigma, D, J(q)) - 1) > 20 * tolerance
 
 
+@pytest.mark.slow
 def test_the_gap_with_a_rank_one_diffusion_and_a_curl(monkeypatch):
     """Fails where what damps rough modes across a curl damps the smooth ones, too: D of rank one has no noise in one
     direction, and the gap is 2. Planted fault: the damping counts all of a face's diffusion, and the gap is .6."""
@@ -319,6 +321,7 @@ def test_autocorrelation_of_a_gaussian(case, direction):
     assert integrated_time(L, BOX, pi, values) == pytest.approx(tau, rel=2 * tolerance, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_fault_autocorrelation_with_a_half_lost_or_the_wrong_sign_of_d12():
     x, _ = BOX.mesh()
     for case, fault in (("a curl", {"scale": 0.5}), ("correlated noise", {"d12": -1.0})):
@@ -346,6 +349,7 @@ def test_the_autocorrelation_is_that_of_the_matrix():
     assert integrated_time(L, grid, pi, g.reshape(grid.cells)) == pytest.approx(whole, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_right_and_left_functions():
     L = generator(WELL, phase, 0.0, 0.0, 1.0, 1.0)
     pi = WELL.stationary(phase)
@@ -363,6 +367,7 @@ def test_right_and_left_functions():
     assert abs(found.values.imag.sum()) < 1e-6
 
 
+@pytest.mark.slow
 def test_no_mode_of_the_reversed_force():
     """Centred transport alone has modes that alternate from cell to cell and decay more slowly than all true ones."""
     L = generator(WELL, phase, 0.0, 0.0, 1.0, 1.0)
@@ -441,6 +446,7 @@ def test_the_optimal_curl():
     assert spectrum(L, BOX, BOX.stationary(normal(SIGMA)), 4).gap == pytest.approx(best, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_gaussian_law_against_an_ode():
     D, Q = np.diag([0.0, 1.0]), J(1.0)
     B = (D + Q) @ np.linalg.inv(SIGMA)

@@ -550,6 +550,7 @@ def test_a_refusal_names_the_entry(given, field, why):
     assert caught.value.field == field
 
 
+@pytest.mark.slow
 def test_whatever_a_link_holds_only_spec_errors_come():
     rng = random.Random(SEED)
     texts = ["theta^2", "theta1", "1", "U", "r", "(", "", "xi*r", "1/theta", 3, None, [], {}, True, float("inf")]
@@ -695,6 +696,7 @@ RANGES = {
 }
 
 
+@pytest.mark.slow
 def test_what_presets_take_has_these_ranges():
     """Fails where a parameter has no range here, is refused at an end of it, or accepted beyond."""
     assert RANGES.keys() == {(key, label) for key, cls in PRESETS.items() for label, _ in declared(cls)}

@@ -375,6 +375,7 @@ def test_evolution_rests_when_the_page_does():
     assert view.background(frames(made, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "name"), [("quartic", "curl_sgld"), ("double_well", "sghmc")])
 def test_the_pictures_of_the_evolution_are_where_the_chains_are(target, name):
     """Means and spreads, read off the picture. Fails where an image is moved by half of a cell, is a tenth too wide, or
@@ -418,6 +419,7 @@ def test_no_recipe_makes_a_view_fail(cls, target, names):
     assert text and "nan" not in text and "inf" not in text and "computing" not in text
 
 
+@pytest.mark.slow
 def test_the_spectrum_view_shows_both_curls_and_what_was_measured():
     made = records("correlated_gaussian", lane("curl_sgld", step_size=0.02))
     view = SpectrumView(scene_of(made))

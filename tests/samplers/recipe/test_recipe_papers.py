@@ -239,6 +239,7 @@ LINEAR = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "scheme", "first", "second"), LINEAR)
 def test_order_of_linear_recipes(key, scheme, first, second):
     """Fails where the slope of log bias against log ε over five step sizes is not 1 ± .2 for a moment of order 1, or

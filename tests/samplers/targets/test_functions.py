@@ -56,6 +56,7 @@ def made():
     TARGETS.remove("made")
 
 
+@pytest.mark.slow
 def test_the_law_is_that_of_the_energy(made):
     """Fails where mean, variance or CDF of either coordinate is off by more than four standard errors of the long run,
     whose ESS is above 10,000, from quadrature; the law without one of the data points must be off."""
@@ -92,6 +93,7 @@ def test_the_law_is_that_of_the_energy(made):
     assert any(far(DATA[:-1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("g", ["full", "minibatch", "minibatch_cv", "minibatch_fisher"])
 def test_a_run_on_it_is_the_textbooks(made, g):
     """Draw for draw, with the functions' own parameters and not the draws behind them."""

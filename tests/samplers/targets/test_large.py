@@ -59,6 +59,7 @@ def off(target, known):
     return np.max(worst, axis=0)
 
 
+@pytest.mark.slow
 def test_a_long_run_is_the_law_that_quadrature_finds():
     """Two coefficients of 40 tumours, skewed: z < 4 of two means and variances, which 1 of 4000 seeds exceed."""
     known = LogisticRegression(items=40, prior_sd=3.0)
@@ -80,6 +81,7 @@ def test_a_long_run_is_the_law_that_quadrature_finds():
     assert means > 4
 
 
+@pytest.mark.slow
 def test_the_run_is_right_where_many_paths_are_refused(monkeypatch):
     """Two steps of 1.7 for a path: half of them are refused, and the law is the same."""
     known = LogisticRegression(items=40, prior_sd=3.0)

@@ -51,6 +51,7 @@ class Two(BayesianLasso):
     observations = property(lambda self: diabetes()[:, [4, 5, 10]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", SETTINGS)
 def test_two_coefficients_are_those_of_quadrature(params):
     """Fails where the density does not integrate to 1 within .3 %, a mean is off by two thousandths of a standard

@@ -82,6 +82,7 @@ def test_fault_a_prior_of_another_width():
     assert distance(on_line(prior="normal_lpdf(a, 0, 2) + normal_lpdf(b, 1, 2.9)")) > 1e-7
 
 
+@pytest.mark.slow
 def test_it_is_the_hand_written_poisson_regression():
     measured, counts = club()
     table = Table(("waist",), measured[:, 1:2], "chins", counts)
@@ -447,6 +448,7 @@ def tries_of(monkeypatch, key="schools"):
     return len(tries) * posterior._WINDOW * long_run.CHAINS * (posterior._LEAPS + 1) * target.gradient_work
 
 
+@pytest.mark.slow
 def test_the_tries_of_a_short_run_are_counted(monkeypatch):
     assert 0 < tries_of(monkeypatch) <= posterior.MAX_TRIES_WORK
     few = 6 * 400 * 9 * 1100
@@ -464,6 +466,7 @@ def on_an_interval():
     )
 
 
+@pytest.mark.slow
 def test_a_long_run_begins_where_the_density_is():
     assert abs(on_an_interval().columns[1].variance - 0.2) < 0.01
 
@@ -543,6 +546,7 @@ def test_each_column_is_the_one_with_its_title():
     assert not np.allclose(other.log_likelihood(at), expected, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_table_brings_its_model_and_a_file_keeps_what_fits():
     state = AppState()
     state.set_target("posterior")
@@ -610,6 +614,7 @@ PARTS = {
 }
 
 
+@pytest.mark.slow
 def test_a_mixture_whose_part_is_known_is_two_models():
     """With shares of 0 and 1 each mean is that of its own rows: Σy/(n + 1/9)."""
     target = TypedPosterior(table=keep(GROUPS).key, **PARTS)
@@ -643,6 +648,7 @@ def run_at_a_pole():
     return made
 
 
+@pytest.mark.slow
 def test_an_infinite_density_is_said():
     """In the quadrature, and where a chain has come to one: no accept step leaves it."""
     with pytest.raises(SpecError, match=r"target\.prior = .* its log density is \+∞ at a = .*, b = ") as caught:
@@ -657,6 +663,7 @@ def test_fault_a_run_that_looks_for_no_infinite_density(monkeypatch):
     assert run_at_a_pole().divergence is None
 
 
+@pytest.mark.slow
 def test_chains_start_near_each_mode(monkeypatch):
     """A posterior is the same at −k: chains take its two modes in turn, each from the same side.
 

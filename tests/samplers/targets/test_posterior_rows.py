@@ -79,6 +79,7 @@ def test_no_row_is_left_out(items, size):
     assert same(values(line(items), machine, size), values(line(items), native, size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_to_the_bit(name):
     """Fails where a sum, a constant or a function of a preset differs, with up to ten slopes."""
@@ -120,6 +121,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sampler", "params", "estimator", "gradient_params"), RUNS)
 def test_a_run_goes_over_to_native_code_and_its_draws_stay(sampler, params, estimator, gradient_params, monkeypatch):
     """Fails where a draw depends on which tier ran. Planted fault: native code of a model with another prior."""
@@ -155,6 +157,7 @@ def test_a_run_goes_over_to_native_code_and_its_draws_stay(sampler, params, esti
     assert not same(slow.kept, taken_over())
 
 
+@pytest.mark.slow
 def test_two_runs_have_memory_of_their_own(monkeypatch):
     """Fails where two runs of one table, which two threads may advance, work in the same memory.
 

@@ -204,6 +204,7 @@ def row_error(tree, made):
     return np.abs(tree["log_likelihood"]["row"].to_numpy() - stats.poisson.logpmf(data.y, mean)).max()
 
 
+@pytest.mark.slow
 def test_a_file_of_draws_has_the_rows(tmp_path, monkeypatch):
     made = of_run()
     made.save(tmp_path / "draws.nc")
@@ -223,6 +224,7 @@ def test_a_file_of_draws_has_the_rows(tmp_path, monkeypatch):
     assert row_error(made.to_arviz(), made) > 0.01
 
 
+@pytest.mark.slow
 def test_too_many_rows_are_left_out_and_said(monkeypatch):
     made = of_run(n_steps=5, n_chains=2)
     monkeypatch.setattr(trace, "MAX_LOG_LIKELIHOOD", 599)

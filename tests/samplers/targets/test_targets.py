@@ -201,6 +201,7 @@ def test_cdf_is_the_integral_of_the_density(case: Case):
         assert mass_error(target, tuple(shifted(column, 1e-4) for column in target.columns)) > 1
 
 
+@pytest.mark.slow
 def test_dirichlet_density_integrates_to_one():
     target = make(("sparse_dirichlet", (("dimension", 2), ("alpha", 1.0), ("observed", (3, 2)))))
     u, w = (part.ravel() for part in rule(np.linspace(-40, 5, 61)[:-1], np.linspace(-40, 5, 61)[1:], 1))

@@ -84,6 +84,7 @@ def spec(target, sampler, temperature, gradient="", **values):
 # ---------------------------------------------------------------- what a target says
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.25, 4.0])
 def test_quadrature_gives_the_moments_and_the_cdf_of_the_power_of_the_density(temperature):
     target = make_target(spec("skew_normal", "hmc", 1.0).target, temperature)
@@ -96,6 +97,7 @@ def test_quadrature_gives_the_moments_and_the_cdf_of_the_power_of_the_density(te
     assert abs(TARGETS["skew_normal"]().columns[0].variance / variance - 1) > 0.3
 
 
+@pytest.mark.slow
 def test_a_family_stays_one_and_beyond_its_bounds_quadrature_agrees():
     assert TARGETS["gaussian"](sd=3.0).sd * 0.5 == tempered.tempered(TARGETS["gaussian"](sd=3.0), 0.25).sd
     # sd = 40 is beyond the bounds.
@@ -281,6 +283,7 @@ def test_quadrature_of_a_posterior_resolves_it(key):
             assert max(draws_apart(target, target.sample(8, 10_000))) < 4.5, (values, temperature)
 
 
+@pytest.mark.slow
 def test_quadrature_that_would_cost_too_much_is_refused():
     with pytest.raises(SpecError, match="no quadrature resolves Mixture with tied means there"):
         tempered.tempered(TARGETS["tied_means"](items=200, variance=0.25), 0.01)
@@ -296,6 +299,7 @@ def test_quadrature_that_would_cost_too_much_is_refused():
         tempered.tempered(TARGETS["circle_mixture"](), 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("temperature", "n"), [(0.5, 2), (0.25, 4)])
 def test_a_whole_power_of_a_mixture_is_a_mixture_again(temperature, n):
     """(a + b)ⁿ = Σ C(n, i) aⁱbⁿ⁻ⁱ, whose terms are von Mises–Fisher densities around the sum of their centres: the
@@ -343,6 +347,7 @@ def test_eight_schools_are_right_in_every_centring(values, temperature):
     assert max(draws_apart(Faulty.made(base, temperature), target.sample(8, 10_000))) > 4.5
 
 
+@pytest.mark.slow
 def test_the_expansion_of_a_large_data_set_has_the_temperature_in_each_term():
     """By draws of it with the weights of e^{−U/T}, 20,000 of which give a mean to 0.007 standard deviations. Planted
     fault: the mean of T = 1."""
@@ -564,6 +569,7 @@ def test_energies_of_data_points_are_divided_by_the_temperature(tmp_path):
     assert error(divided_wrongly("range(each.shape[1])", "range(theta.shape[1])", tmp_path)) > 1
 
 
+@pytest.mark.slow
 def test_control_variates_and_lipschitz_constants_are_of_the_tempered_energy():
     base = TARGETS["logistic_regression"]()
     target = tempered.tempered(base, 4.0)

@@ -146,6 +146,7 @@ def above_envelope(target, n=100_000):
     return float((target.log_density(theta[kept]) - np.log(top[kept]) - largest).max())
 
 
+@pytest.mark.slow
 def test_the_envelope_of_draws_is_above_the_density_on_both_sides_of_the_jump():
     base = TARGETS["mises_posterior"](items=10, concentration=10.0, data_seed=16)
     assert above_envelope(tempered(base, 4.0)) < 0

@@ -117,6 +117,7 @@ def errors(values):
 UNITS = [(1.0, 0.0, 1.0), (1e-6, 0.0, 1.0), (1e6, 0.0, 1.0), (1.0, 1e4, 1.0), (1.0, 0.0, 1e6), (1e-3, 10.0, 1e-4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "shift", "wide"), UNITS)
 def test_quadrature_is_right_in_every_unit(scale, shift, wide):
     """Means within 1e-4 of a standard deviation, standard deviations to 1e-3, of a Gaussian: the scale is known."""

@@ -139,6 +139,7 @@ def test_five_clusters_are_found(key, start):
             assert best_agreement(METHODS[key](split_merge=0, **some), seed) < 0.98
 
 
+@pytest.mark.slow
 def test_the_command_looks_at_equal_times(monkeypatch):
     """By a clock of which a sweep takes one; what is looked at is the state that the chain then has."""
     ticks = iter(range(10**6))
@@ -202,6 +203,7 @@ def test_ellipses_are_of_the_expected_clusters():
         assert (np.abs(found.mean(axis=0) - 1.1 * right - 0.1) > 5 * error).any(), "a fault of a tenth shows"
 
 
+@pytest.mark.slow
 def test_a_drawn_cluster_is_bartletts():
     """Σ⁻¹ of draws is Wishart: its mean ν S⁻¹, and the same by scipy.stats, to 5 standard errors."""
     model, rng = six_points(), np.random.default_rng(5)

@@ -144,6 +144,7 @@ def test_the_elbo_and_its_gradient_by_quadrature(a, b):
     assert abs(exact_elbo(model, a, b) - exact_elbo(model, 1.3 * a, b)) > 1e-2
 
 
+@pytest.mark.slow
 def test_a_fit_of_one_loading_finds_the_best_q():
     """The mean of w under the best gamma is the posterior's, within 3 %; with twice the noise it is another."""
     model = one_loading()
@@ -375,6 +376,7 @@ def test_sparse_pca_is_the_same_of_fewer_rows_with_the_same_scatter():
     assert amari(baselines.sparse_pca(other, 10)[0], loadings) > 0.01
 
 
+@pytest.mark.slow
 def test_the_covariance_of_sparse_pca_is_that_of_what_it_fits():
     """The traces: what is fitted and what is left make up the rows. Two factors of two are found: the log density is
     within .2 of that of the covariance that the rows were made with. Fault: one factor.

@@ -265,6 +265,7 @@ def test_a_log_average_is_the_average_of_the_later_draws():
     assert abs(kept.mean()[0] - np.log(np.exp(logs + 2000).mean()) + 2000) > 1e-3
 
 
+@pytest.mark.slow
 def test_planted_clusters_are_found():
     """By every method, at the settings of the page, after 300 steps: an adjusted Rand index of .9, and a score below
     that of word frequencies. Fault: a start that has not moved.
@@ -283,6 +284,7 @@ def test_planted_clusters_are_found():
         assert chain.scored() < unigram - 3, key
 
 
+@pytest.mark.slow
 def test_the_comparison_makes_its_tables(monkeypatch, tmp_path, capsys):
     """At toy length, on a file: every case has its row with the numbers of its runs, and each seed its own."""
     rng = np.random.default_rng(1)

@@ -63,6 +63,7 @@ def test_joint_is_the_sum_over_pairs(karate_model):
     assert linear_log_joint(karate_model, x)[0] == pytest.approx(dense_log_joint(karate_model, x), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["r left out", "pairs counted twice", "held-out pairs counted"])
 def test_faults_of_the_joint_are_caught(karate_model, fault):
     """The paper's formula, its code, and plausible slips."""
@@ -217,6 +218,7 @@ def test_snapshot(key):
 STEPS = {"network_gibbs": 200, "network_hmc": 250, "network_irm": 200}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [key for key in KEYS if key != "network_map"])
 def test_score_rises_on_the_block_graph(key):
     """From a random order of the pairs to one that knows the blocks. The best that can be known is 0.83."""
@@ -230,6 +232,7 @@ def test_score_rises_on_the_block_graph(key):
     assert values[-1] > 0.7
 
 
+@pytest.mark.slow
 def test_map_has_no_good_mode_in_any_coordinates():
     """As its docstring says: in x it climbs without end. In log x it comes to rest where no community is left."""
     gains, spreads = {}, {}

@@ -35,6 +35,7 @@ def test_built_in_graphs(key):
         assert (graph.n_nodes, len(graph.edges), groups) == SIZES[key]
 
 
+@pytest.mark.slow
 def test_les_miserables_groups_are_the_published_partition():
     """Newman & Girvan 2004: eleven communities of modularity 0.54."""
     graph = BUILT_IN["les_miserables"]()

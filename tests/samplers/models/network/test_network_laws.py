@@ -271,6 +271,7 @@ def test_gamma_elbo_gradient_is_unbiased(tiny_elbo):
     assert np.median([v.error / abs(v.expected) for v in verdicts]) < 0.05
 
 
+@pytest.mark.slow
 def test_the_traced_elbo_of_gamma_sgvb_is_the_elbo(monkeypatch):
     """The mean of what is shown, with q held where it is, against the ELBO by quadrature."""
 
@@ -296,6 +297,7 @@ def test_the_traced_elbo_of_gamma_sgvb_is_the_elbo(monkeypatch):
     assert not z_verdict("log f", values.mean() - entropy, exact_elbo(shape, rate), error).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["the draw moves with the mean", "the entropy left out"])
 def test_faults_of_the_gradient_are_caught(tiny_elbo, fault):
     model, shape, rate, elbo, gradient = tiny_elbo

@@ -105,6 +105,7 @@ def test_the_joint_law(key, kind):
     assert joint_z(kind, key) < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sum_that_is_not_moved_on_breaks_the_joint_law(kind):
     def stale(model, state):
@@ -113,6 +114,7 @@ def test_a_sum_that_is_not_moved_on_breaks_the_joint_law(kind):
     assert joint_z(kind, "sparse_minibatch", stale, cycles=2000) > LIMIT
 
 
+@pytest.mark.slow
 def test_the_printed_scales_break_the_joint_law():
     """Eq (17) has τ_j for τ_j² on the diagonal of D."""
 
@@ -122,6 +124,7 @@ def test_the_printed_scales_break_the_joint_law():
     assert joint_z("probit", "sparse_gibbs", printed, shrinkage=0.3, n_sweeps=1) > LIMIT
 
 
+@pytest.mark.slow
 def test_the_printed_shape_breaks_the_joint_law():
     """Eq (20) has (n − 1)/2 for n/2, which is right only with an intercept."""
 
@@ -178,6 +181,7 @@ def test_one_coefficient_has_its_exact_posterior(key, one):
     assert worst(wrong, method(key), exact, n=200_000) > LIMIT
 
 
+@pytest.mark.slow
 def test_the_reference_is_the_exact_posterior(one):
     model, exact = one
     reference = model.reference

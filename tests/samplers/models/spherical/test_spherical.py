@@ -332,6 +332,7 @@ def test_gewekes_joint_test():
 # Methods
 
 
+@pytest.mark.slow
 def test_topics_stay_on_their_spheres(known):
     """After ten steps of each method. Fault: straight lines leave the sphere."""
     for key in samplers_of("spherical"):
@@ -360,6 +361,7 @@ def test_known_topics_are_found():
     assert abs(chain.scored() - known_score) < 1
 
 
+@pytest.mark.slow
 def test_variational_inference_climbs(known):
     """Every step raises the bound, until nothing is left to gain. Fault: steps down."""
     chain = ModelChain(known, METHODS["spherical_vi"](), Generator(SFC64(1)))
@@ -402,6 +404,7 @@ def test_tf_idf_by_hand():
     np.testing.assert_allclose((rows**2).sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_known_documents_are_drawn_around_their_topics():
     """The mean of v·v̄ with the best θ is about A(κ): each document is that close to the cone of the topics."""
     vectors = known_topics()
@@ -465,6 +468,7 @@ def test_few_words_and_few_documents_have_a_globe(text, directions):
     assert round(products.trace()) in (1, 2, 3)
 
 
+@pytest.mark.slow
 def test_the_comparison_makes_its_table(monkeypatch, tmp_path, capsys):
     """At toy length: every case has its row and each seed its own score, and the paper's order is printed for the cases
     that it tells apart. Faults: a file that is not there; a method that leaves the numbers has no score.

@@ -215,6 +215,7 @@ def test_a_wrong_scaling_and_a_lost_part_of_the_prior_are_caught(name, fault):
     assert failures(dirichlet_verdicts(key, dirichlet_draws(key, params, n // 5, every, **fault), bias))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "lost"), [("lda_sgrld", 1.0), ("lda_sgrhmc", 0.5)])
 def test_a_lost_gamma_term_is_caught(name, lost):
     """Γ is 1 for SGRLD and 1/(2√θ) for SGRHMC: without it, β is smaller by 1 and by ½."""
@@ -315,6 +316,7 @@ def test_collapsed_gibbs_visits_all_documents_in_turn():
     assert seen == [d % 400 for d in range(560)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_topics", [8, 21])
 def test_collapsed_gibbs_of_several_blocks_of_topics_makes_the_textbooks_draws(n_topics):
     model, made = Topics(corpus="bars", n_topics=n_topics), CollapsedGibbs(batch_size=20)
@@ -546,6 +548,7 @@ def lda_model(model, seed, n_iter):
     return lda.LDA(model.n_topics, n_iter=n_iter, alpha=model.alpha, eta=model.beta, random_state=seed, refresh=10**9)
 
 
+@pytest.mark.slow
 def test_the_log_likelihood_is_that_of_lda():
     pytest.importorskip("lda")
     from lda import _lda

@@ -130,6 +130,7 @@ def tau_ratios(estimate, m=1, n=200_000, n_seeds=16):
     return np.array([estimate(x, block_length(m, N)) / exact for x in draws])
 
 
+@pytest.mark.slow
 def test_a_small_part_that_falls_slowly_is_in_tau():
     """One estimate has a standard error of 20 %, so that a quarter is 5 of the mean of 16."""
     ratios = tau_ratios(tau_int)
@@ -137,6 +138,7 @@ def test_a_small_part_that_falls_slowly_is_in_tau():
     assert ratios.std(ddof=1) < 0.35
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [sokal, one_by_one])
 def test_an_estimate_that_ends_with_the_fast_part_is_caught(fault):
     assert tau_ratios(fault).mean() < 0.75
@@ -250,6 +252,7 @@ def test_smaller_batches_remember_longer(few):
     assert 5 < tau[2] / tau[0] < 60
 
 
+@pytest.mark.slow
 def test_a_dear_draw_of_phi_asks_for_the_largest_batch(few):
     assert tried(few, cost_ratio=3000.0, trial=500).snapshot()["chosen"][0] == 20
 
@@ -316,6 +319,7 @@ def test_the_statistics_are_those_of_the_state(topical):
     assert log_likelihood == pytest.approx(np.log(phi[topical.training.words, state.topics]).sum(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_ratio_of_errors_has_the_stated_standard_error():
     """One in 20 of 4,000 pairs of 24 equal chains is beyond 2 errors, within a third; with half the error, one in 3."""
     rng = np.random.default_rng(1)

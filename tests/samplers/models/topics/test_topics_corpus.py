@@ -279,6 +279,7 @@ def test_the_cut_offs_take_out_rare_and_common_words():
         corpus.trimmed(3, 1.0, 10)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 6), max_size=6).map(sorted), min_size=2, max_size=8))
 def test_the_spread_of_a_word_is_in_how_many_documents_it_is(documents):
     offsets = np.cumsum([0, *map(len, documents)])

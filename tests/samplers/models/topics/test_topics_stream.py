@@ -113,6 +113,7 @@ def fresh_counts(n_first, n_visits=4000):
     return out[:, :, :2], phi[:, :2]
 
 
+@pytest.mark.slow
 def test_the_topics_of_a_fresh_document_have_forgotten_their_random_start():
     """E B against the sum over all z; without the sweeps that are not counted the start shows."""
     seen, phi = fresh_counts(5)

@@ -94,6 +94,7 @@ def test_planted_faults_are_caught(table):
     assert worst(-slopes(log_x, a), exact) > 1
 
 
+@pytest.mark.slow
 def test_slope_is_that_of_the_quantile_function():
     """A second reference, of another kind: central differences of the inverse CDF."""
     for a in (0.3, 1.0, 4.5, 60.0, 700.0, 5e3):
@@ -147,6 +148,7 @@ def test_digamma():
     np.testing.assert_allclose(measured, special.digamma(x), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_fraction_ends_when_the_value_and_its_slope_have_converged():
     """Here the slope's correction is small one term before the value's. The truth is of mpmath at 40 digits."""
     mpmath.mp.dps = 40
