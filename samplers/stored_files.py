@@ -7,6 +7,7 @@ content or the new one. A loss of power may still cut it: the digest shows that,
 
 import hashlib
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -35,6 +36,15 @@ def write(path: Path, of: str, content: bytes) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def keep_newest(folder: Path, pattern: str, number: int) -> None:
+    """Remove the oldest of these files beyond so many. Another process may do so meanwhile."""
+    with suppress(OSError):
+        files = list(folder.glob(pattern))
+        if len(files) > number:
+            for old in sorted(files, key=lambda path: path.lstat().st_mtime_ns)[:-number]:
+                old.unlink(missing_ok=True)
 
 
 def make_way(path: Path) -> None:

@@ -5,20 +5,17 @@ many threads it has.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import platformdirs
 
-# Compiled functions are kept for the next run, which loads them if no file with compiled functions has changed since.
+# Compiled functions are kept for the next run, which compiles those that reach something that was edited since.
 # The processes of ``pytest -n`` share the folder of the one that started them.
 _WORKER = "PYTEST_XDIST_WORKER" in os.environ
 _KEPT = os.environ.get("SGMCMC_LAB_CACHE" if _WORKER else "SGMCMC_LAB_TEST_CACHE")
 _CACHE = Path(_KEPT or platformdirs.user_cache_dir("sgmcmc-lab-tests"))
-_VERSIONS = 10
-"""The most versions of the files with compiled functions whose results are kept: some 50 MB each."""
 os.environ["SGMCMC_LAB_CACHE"] = str(_CACHE)
 # The processes take all cores. With threads of its own beside them, linear algebra takes 20 times as long: each
 # spins while it waits for the others.
@@ -85,18 +82,15 @@ def pytest_sessionstart(session):
     To collect the tests takes many functions, which each of the processes would compile.
     """
     option = session.config.option
-    if getattr(option, "numprocesses", None) and not option.collectonly and len(list(_CACHE.glob("*/*.nbc"))) < 100:
+    if (
+        getattr(option, "numprocesses", None)
+        and not option.collectonly
+        and len(list(_CACHE.glob("functions/*.nbc"))) < 100
+    ):
         n = os.cpu_count() or 1
         shares = [subprocess.Popen([sys.executable, "-c", COMPILE, str(k), str(n)]) for k in range(n)]
         codes = [share.wait() for share in shares]
         assert codes == [0] * n, "the samplers do not compile"
-
-
-def pytest_unconfigure():
-    """Forget what was compiled of older versions of the files."""
-    if not _KEPT and _CACHE.is_dir():
-        for old in sorted(_CACHE.iterdir(), key=os.path.getmtime)[:-_VERSIONS]:
-            shutil.rmtree(old, ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,13 +2,17 @@
 
 Numba's own cache takes what it finds for what it wrote: an index that was cut ends every process that reads it, and
 machine code that was changed is run. Here a function whose file is absent, damaged, of another Numba or of another
-machine is compiled, and its file written anew. Numba turns a compiled function into bytes and back; it promises none
-of the names for that. Where a release lacks one, each process compiles what it needs.
+machine is compiled, and its file written anew. A file's name has a digest of the function's content, as
+:mod:`samplers.compile.content` says, and of the compiler. Numba turns a compiled function into bytes and back; it
+promises none of the names for that. Where a release lacks one, each process compiles what it needs.
 """
 
 import hashlib
+import itertools
 import logging
 import os
+import re
+import secrets
 import sys
 from functools import cache
 from pathlib import Path
@@ -17,23 +21,37 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 import numba
+import numpy as np
+from numba.core.bytecode import FunctionIdentity
 
 from sgmcmc_lab.samplers import stored_files
+from sgmcmc_lab.samplers.compile.content import UnknownContentError, digest_of
 
 log = logging.getLogger(__name__)
+
+
+VERSIONS = 8
+"""The most files of functions of one name: of other versions, branches and processors."""
+MAX_FILES = 3000
+"""The most files of all functions: names go out of use, too."""
+NOT_OF_CODE = re.compile(
+    r"CUDA|CACHE|THREAD|DUMP|PRINT|TRACE|WARN|COLOR|HELP|HTML|ANNOTATE|DIFF_IR|TIMINGS|COVERAGE|STATS|DIAGNOSTICS|MONITORING"
+    r"|GDB|YAML|PROFILER|DEVELOPER|TYPEINFER|MEMORY_MANAGER|^DEBUG$|DEBUG_FRONTEND|DEBUG_INLINE_CLOSURE|DEBUG_ARRAY_OPT$"
+)
+"""Settings of Numba, ``NUMBA_*``, that change what it says, where it keeps files, its threads, and graphics cards. All
+others count: those of the optimiser and the processor, the checks of bounds, and what is printed by compiled code."""
 
 
 class CompiledFile:
     """The cache file of a function compiled for its signature."""
 
-    def __init__(self, folder: Path, function: Any, signature: Any):
-        """Raises OSError where the source of the function is in no file."""
+    def __init__(self, folder: Path, function: Any, signature: Any, told: dict[Any, Any] | None = None):
+        """Raises :class:`UnknownContentError`."""
+        number_symbols(os.getpid())
         plain = function.py_func
-        # The file is read now: one that is edited later is not what this process compiles.
-        source = hashlib.sha256(Path(plain.__code__.co_filename).read_bytes()).hexdigest()
-        name = f"{plain.__module__}.{plain.__qualname__}".replace("<", "").replace(">", "")[:100]
-        self._of = repr((name, plain.__code__.co_firstlineno, source, str(signature), _compiler()))
-        self.path = folder / f"{name}-{hashlib.sha256(self._of.encode()).hexdigest()[:16]}.nbc"
+        self._name = file_name(f"{plain.__module__}.{plain.__qualname__}")
+        self._of = repr((self._name, digest_of(function, signature, told), _machine(), _settings()))
+        self.path = folder / f"{self._name}-{hashlib.sha256(self._of.encode()).hexdigest()[:16]}.nbc"
         self._function, self._signature = function, signature
 
     def is_there(self) -> bool:
@@ -72,36 +90,64 @@ class CompiledFile:
             # Such code holds addresses of this process.
             if not found.library.has_dynamic_globals:
                 stored_files.write(self.path, self._of, dumps(CompileResultCacheImpl.reduce(None, found)))
+                stored_files.keep_newest(self.path.parent, f"{self._name}-*.nbc", VERSIONS)
+                stored_files.keep_newest(self.path.parent, "*.nbc", MAX_FILES)
         except OSError as error:
             _warn(f"Compiled functions cannot be kept in {self.path.parent}: {error.strerror or error}")
         except Exception as error:
             _warn(f"Numba {numba.__version__} does not let compiled functions be kept: {type(error).__name__}: {error}")
 
 
-def file_of(folder: Path, function: Any, signature: Any) -> CompiledFile | None:
-    """The file of a declared function; None where it can have none, such as one that was typed into a notebook."""
+def file_of(folder: Path, function: Any, signature: Any, told: dict[Any, Any] | None = None) -> CompiledFile | None:
+    """The file of a declared function; None where it can have none, for it reaches something of unknown content.
+
+    For several functions at once ``told`` keeps what is found of those that they share.
+    """
     try:
-        return CompiledFile(folder, function, signature)
-    except OSError:
+        return CompiledFile(folder, function, signature, told)
+    except UnknownContentError:
         return None
     except Exception as error:
         _warn(f"The dependencies of compiled functions are unknown: {type(error).__name__}: {error}")
         return None
 
 
+def file_name(name: str) -> str:
+    """The beginning of a file's name, of the name of a function."""
+    return re.sub(r"[^\w.]", "", name)[:100]
+
+
 @cache
-def _compiler() -> tuple[Any, ...]:
-    """The dependencies of machine code besides its source: versions, the processor, and the settings of Numba."""
+def _machine() -> tuple[Any, ...]:
+    """The dependencies of machine code besides its content: versions and the processor."""
     return (
         numba.__version__,
         llvmlite.__version__,
+        np.__version__,
         sys.implementation.cache_tag,
         getattr(sys, "abiflags", ""),
         llvm.get_process_triple(),
         llvm.get_host_cpu_name(),
         llvm.get_host_cpu_features().flatten(),
-        sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_")),
     )
+
+
+def _settings() -> list[tuple[str, str]]:
+    """The settings of Numba that change machine code."""
+    found = vars(numba.config).items()
+    return sorted((name, repr(value)) for name, value in found if name.isupper() and not NOT_OF_CODE.search(name))
+
+
+@cache
+def number_symbols(process: int) -> None:
+    """Let this process name what it compiles as no other one does.
+
+    Numba numbers the symbols of each process from 1. Two closures of one name, or an old and a new function, that two
+    processes have compiled under the same number are one function to a third process, which loads both.
+    """
+    if not hasattr(FunctionIdentity, "_unique_ids"):
+        raise AttributeError("FunctionIdentity._unique_ids")
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
 
 
 @cache

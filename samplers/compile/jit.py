@@ -12,13 +12,11 @@ spreads the cost of the pointer call over the chains and lets the processor over
 arithmetic (on the 2-D quartic: 13 ns a chain-step with one chain, 10 ns with four, of which the
 normals cost 7 ns). The arguments of a call are borrowed arrays: see :mod:`samplers.compile.borrowed_arrays`.
 
-The file of a compiled function notices a change in the function's source file, not in the helpers it imports from
-elsewhere. The cache folder is therefore named by a digest of the files with compiled functions, and an edit of
-one of them starts a new one. :mod:`samplers.compile.cache` says what is in the folder.
+A compiled function is kept by what it uses: an edit compiles the functions that reach what was edited, and no other
+one. :mod:`samplers.compile.content` says what that is, and :mod:`samplers.compile.cache` how they are kept.
 """
 
 import atexit
-import hashlib
 import os
 import shutil
 import sys
@@ -35,6 +33,7 @@ import platformdirs
 from numba import types
 from numpy.random import SFC64, Generator
 
+from sgmcmc_lab.samplers.compile import content
 from sgmcmc_lab.samplers.compile.borrowed_arrays import BorrowedArray
 from sgmcmc_lab.samplers.compile.cache import CompiledFile, file_of
 from sgmcmc_lab.samplers.stored_files import make_folder
@@ -176,39 +175,10 @@ START = types.void(rng_type, matrix, matrix, model_type, vector)
 and the auxiliary variables that are random or depend on θ; they come with the same values for every chain."""
 
 
-COMPILED_FILES = (
-    "compile/jit.py",
-    "compile/borrowed_arrays.py",
-    "convergence.py",
-    "running_statistics.py",
-    "schedules.py",
-    "diagnostics/*.py",
-    "engine.py",
-    "gradients/*.py",
-    "kernels/*.py",
-    "models/*.py",
-    "models/*/*.py",
-    "manifolds/*.py",
-    "targets/*.py",
-    "expressions/*.py",
-)
-"""The files that hold compiled functions or their helpers."""
-
-
-def _source_digest() -> str:
-    """A digest of all files that hold compiled functions."""
-    root = Path(__file__).parent.parent
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(path for pattern in COMPILED_FILES for path in root.glob(pattern)):
-        digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 def cache_folder() -> Path:
     """The folder of compiled functions: SGMCMC_LAB_CACHE, or the user's cache folder."""
     base = os.environ.get("SGMCMC_LAB_CACHE") or platformdirs.user_cache_dir("sgmcmc-lab")
-    return Path(base) / _source_digest()
+    return Path(base) / "functions"
 
 
 def _folder_to_write(folder: Path) -> Path | None:
@@ -242,32 +212,30 @@ def _folder_to_write(folder: Path) -> Path | None:
 FOLDER = _folder_to_write(cache_folder())
 """The folder of this process's compiled functions; None where it cannot."""
 _COMPILING = threading.Lock()
-_COMPILED: dict[Any, tuple[str, Any, CompiledFile | None]] = {}
+_COMPILED: dict[Any, tuple[str, Any]] = {}
 _READY: set[Any] = set()
 _READINGS: set[Any] = set()
 
 
-def _declare(function: Callable, signature: Any, what: str, nogil: bool = False, kept: bool = True) -> Any:
+def _declare(function: Callable, signature: Any, what: str, nogil: bool = False) -> Any:
     dispatcher = numba.njit(nogil=nogil, error_model="numpy")(function)
-    # No file holds the values of a closure.
-    file = file_of(FOLDER, dispatcher, signature) if kept and FOLDER and not function.__closure__ else None
-    _COMPILED[dispatcher] = (f"{what} {function.__module__.split('.')[-1]}", signature, file)
+    _COMPILED[dispatcher] = (f"{what} {function.__module__.split('.')[-1]}", signature)
     return dispatcher
 
 
-def potential(function: Callable, kept: bool = True) -> Any:
-    """Declare a compiled function of type :data:`POTENTIAL`; ``kept`` on disk, where it is one of a file."""
-    return _declare(function, POTENTIAL, "potential of", kept=kept)
+def potential(function: Callable) -> Any:
+    """Declare a compiled function of type :data:`POTENTIAL`."""
+    return _declare(function, POTENTIAL, "potential of")
 
 
-def gradient(function: Callable, kept: bool = True) -> Any:
-    """Declare a compiled function of type :data:`GRADIENT`; ``kept`` on disk, where it is one of a file."""
-    return _declare(function, GRADIENT, "gradient of", kept=kept)
+def gradient(function: Callable) -> Any:
+    """Declare a compiled function of type :data:`GRADIENT`."""
+    return _declare(function, GRADIENT, "gradient of")
 
 
-def batch(function: Callable, kept: bool = True) -> Any:
-    """Declare a compiled function of type :data:`BATCH`; ``kept`` on disk, where it is one of a file."""
-    return _declare(function, BATCH, "minibatches of", kept=kept)
+def batch(function: Callable) -> Any:
+    """Declare a compiled function of type :data:`BATCH`."""
+    return _declare(function, BATCH, "minibatches of")
 
 
 def estimate(function: Callable) -> Any:
@@ -368,8 +336,7 @@ def is_ready(functions: Iterable[Any]) -> bool:
 
 def name_of(function: Any) -> str:
     """The name of a declared function, which no other one has."""
-    plain = function.py_func
-    return f"{plain.__module__}.{plain.__qualname__}.{plain.__code__.co_firstlineno}"
+    return f"{function.py_func.__module__}.{function.py_func.__qualname__}"
 
 
 def signature_of(function: Any) -> Any:
@@ -377,9 +344,17 @@ def signature_of(function: Any) -> Any:
     return _COMPILED[function][1]
 
 
+def digest_of(function: Any) -> str | None:
+    """The digest of a declared function's content; None where that is unknown."""
+    try:
+        return content.digest_of(function, signature_of(function))
+    except content.UnknownContentError:
+        return None
+
+
 def kept_in(function: Any) -> Path | None:
     """The cache file of a declared function; None where it is kept nowhere."""
-    found = _COMPILED[function][2]
+    found = _file(function)
     return None if found is None else found.path
 
 
@@ -387,7 +362,9 @@ def missing(functions: Iterable[Any] | None = None) -> list[Any]:
     """The functions missing from the cache, among these or among all that are declared and not ready."""
     if functions is None:
         functions = [f for f in _COMPILED if f not in _READY]
-    return [f for f in functions if kept_in(f) is not None and not _is_kept(f)]
+    told: dict[Any, Any] = {}
+    files = ((f, _file(f, told)) for f in functions)
+    return [f for f, file in files if file is not None and not file.is_there()]
 
 
 def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] | None = None) -> None:
@@ -402,7 +379,7 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
     shown = progress is None and sys.stderr.isatty()
     cold = [f for f in waiting if not _is_kept(f)] if shown else []
     for done, function in enumerate(waiting):
-        what, signature, file = _COMPILED[function]
+        what, signature = _COMPILED[function]
         if progress is not None:
             progress(done, len(waiting), "" if _is_kept(function) else what)
         elif function in cold:
@@ -410,6 +387,8 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
         # The server's warm-up and its first pages want the same functions at the same time.
         with _COMPILING:
             if function not in _READY:
+                # Of what it reaches now, for that is what is compiled.
+                file = _file(function)
                 # A function that calls it may have compiled it already.
                 if file is None or signature.args in function.overloads or not file.load():
                     function.compile(signature)
@@ -438,9 +417,14 @@ def _keep_addresses(function: Any, signature: Any) -> None:
         function.get_compile_result = lambda signature: found
 
 
+def _file(function: Any, told: dict[Any, Any] | None = None) -> CompiledFile | None:
+    """The file of a declared function; it is asked for anew each time, for what the function reaches may change."""
+    return file_of(FOLDER, function, _COMPILED[function][1], told) if FOLDER else None
+
+
 def _is_kept(function: Any) -> bool:
     """Whether the disk cache has the function, whole."""
-    file = _COMPILED[function][2]
+    file = _file(function)
     return file is not None and file.is_there()
 
 

@@ -102,7 +102,7 @@ def divided(kind: type[Target], own: Any = _all, module: str = "", name: str = "
         # Another process declares them where it imports the module.
         function.__module__ = module or kind.__module__
         function.__qualname__ = f"{name or f'Tempered{kind.__name__}'}.{function.__name__}"
-    return jit.potential(potential, kept=False), jit.gradient(gradient, kept=False), jit.batch(batch, kept=False)
+    return jit.potential(potential), jit.gradient(gradient), jit.batch(batch)
 
 
 def tempered_shape(target: Target, shape: float, name: str, temperature: float, high: float) -> float:

@@ -94,8 +94,8 @@ def _compiled(energy: Callable, gradient: Callable, of_one: Callable | None) -> 
         for k in range(data.size):
             one(theta[0], own, data[k], each[k])
 
-    made = {"potential": jit.potential(of_chains, kept=False), "gradient": jit.gradient(slopes, kept=False)}
-    return made if of_one is None else made | {"batch": jit.batch(of_data, kept=False)}
+    made = {"potential": jit.potential(of_chains), "gradient": jit.gradient(slopes)}
+    return made if of_one is None else made | {"batch": jit.batch(of_data)}
 
 
 def _check_gradients(target: OfFunctions) -> None:

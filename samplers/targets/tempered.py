@@ -70,7 +70,7 @@ def declare_again(name: str) -> None:
     """Declare the functions of a tempered target in another process, where one has this name (``jit.name_of``)."""
     from sgmcmc_lab.samplers.targets import TARGETS
 
-    kind: Any = TARGETS[name.rsplit(".", 3)[1]]
+    kind: Any = TARGETS[name.rsplit(".", 2)[1]]
     class_of(kind)
 
 

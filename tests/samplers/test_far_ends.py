@@ -157,7 +157,7 @@ def _gradient(theta, out, params):
         out[c, 0] = params[0] * bowl(theta[c, 0], int(params[3]))[1]
 
 
-POTENTIAL, GRADIENT = jit.potential(_potential, kept=False), jit.gradient(_gradient, kept=False)
+POTENTIAL, GRADIENT = jit.potential(_potential), jit.gradient(_gradient)
 BASES = {"gaussian": 0, "gamma": 1, "fisher": 2}
 
 

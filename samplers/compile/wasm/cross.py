@@ -1,8 +1,8 @@
 """A process in which Numba compiles for WebAssembly instead of this machine; it runs nothing that it compiles.
 
 It reads declared functions from standard input, a module and a name per line, and writes each as NAME.o, a relocatable
-object for wasm32, into the folder named by its argument; then it prints the name. In the object the symbol NAME is a
-constant: the function's place in the table of functions.
+object for wasm32, into the folder named by its argument; then it prints the name and the digest of the function's
+content. In the object the symbol NAME is a constant: the function's place in the table of functions.
 
 Pointers have 32 bits, the integers in arrays 64. There is no wrapper for Python: functions keep Numba's own calling
 convention, (result, error, arguments…) → status.
@@ -11,6 +11,7 @@ Numba guarantees none of the names replaced here: they are those of the releases
 run by its path, because an import of the engine makes Numba's compiler for this machine.
 """
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -102,8 +103,9 @@ def main() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     cpu.CPUContext = Context
-    from sgmcmc_lab.samplers.compile import jit
+    from sgmcmc_lab.samplers.compile import cache, jit
 
+    cache.number_symbols(os.getpid())
     wanted = [line.split() for line in sys.stdin.read().splitlines()]
     for module, name in wanted:
         # Functions that a module declares for each class of targets are declared by their names.
@@ -114,10 +116,11 @@ def main() -> None:
     for _, name in wanted:
         function = functions[name]
         signature = jit.signature_of(function)
+        digest = jit.digest_of(function)
         function.compile(signature)
         found = function.get_compile_result(signature)
         (Path(sys.argv[1]) / f"{name}.o").write_bytes(found.library.emit_object(found.fndesc.llvm_func_name, name))
-        print(name, flush=True)
+        print(name, digest, flush=True)
 
 
 if __name__ == "__main__":

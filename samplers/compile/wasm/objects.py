@@ -5,15 +5,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import llvmlite
 import numba
+import numpy as np
 
 from sgmcmc_lab.samplers import stored_files
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.cache import VERSIONS, file_name
 
 CROSS = Path(__file__).with_name("cross.py")
 
@@ -27,17 +30,17 @@ def objects(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
 
     ``progress(done, total, name)`` is called before each one that is compiled. Raises :class:`CompileError`.
     """
-    modules = {jit.name_of(function): function.py_func.__module__ for function in functions}
-    found = {name: _read(name) for name in modules}
-    missing = {name: modules[name] for name, content in found.items() if content is None}
+    wanted = {jit.name_of(function): function for function in functions}
+    found = {name: _read(name, function) for name, function in wanted.items()}
+    missing = {name: wanted[name] for name, content in found.items() if content is None}
     if missing:
         found |= _compile(missing, progress or (lambda *_: None))
     return {name: content for name, content in found.items() if content is not None}
 
 
-def _compile(modules: dict[str, str], progress: Callable[[int, int, str], None]) -> dict[str, bytes]:
-    """Compile these functions, given by their modules, in one process. Raises :class:`CompileError`."""
-    names = list(modules)
+def _compile(functions: dict[str, Any], progress: Callable[[int, int, str], None]) -> dict[str, bytes]:
+    """Compile these functions in one process. Raises :class:`CompileError`."""
+    names = list(functions)
     out: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
@@ -52,13 +55,13 @@ def _compile(modules: dict[str, str], progress: Callable[[int, int, str], None])
             ) as process,
         ):
             assert process.stdin is not None and process.stdout is not None
-            process.stdin.write("\n".join(f"{module} {name}" for name, module in modules.items()))
+            process.stdin.write("\n".join(f"{each.py_func.__module__} {name}" for name, each in functions.items()))
             process.stdin.close()
             progress(0, len(names), names[0])
             for line in process.stdout:
-                name = line.strip()
+                name, digest = line.split()
                 out[name] = (Path(folder) / f"{name}.o").read_bytes()
-                _write(name, out[name])
+                _write(name, digest, out[name])
                 if len(out) < len(names):
                     progress(len(out), len(names), names[len(out)])
         if process.returncode or len(out) < len(names):
@@ -70,27 +73,32 @@ def _compile(modules: dict[str, str], progress: Callable[[int, int, str], None])
     return out
 
 
-def _place(name: str) -> Path | None:
-    return None if jit.FOLDER is None else jit.FOLDER / "wasm" / f"{name}.o"
+def _place(name: str, of: str) -> Path:
+    assert jit.FOLDER is not None
+    return jit.FOLDER / "wasm" / f"{file_name(name)}-{hashlib.sha256(of.encode()).hexdigest()[:16]}.o"
 
 
-def _read(name: str) -> bytes | None:
-    place = _place(name)
-    return None if place is None else stored_files.read(place, f"{name} {_compiler()}")
+def _read(name: str, function: Any) -> bytes | None:
+    digest = jit.digest_of(function)
+    if jit.FOLDER is None or digest is None:
+        return None
+    of = f"{name} {digest} {_compiler()}"
+    return stored_files.read(_place(name, of), of)
 
 
-def _write(name: str, content: bytes) -> None:
+def _write(name: str, digest: str, content: bytes) -> None:
+    """Keep the object of a function, whose digest is of the files that the compiling process has read."""
+    if jit.FOLDER is None or digest == "None":
+        return
+    of = f"{name} {digest} {_compiler()}"
     # Without a writable folder, the next page compiles again.
-    place = _place(name)
-    if place is not None:
-        try:
-            stored_files.write(place, f"{name} {_compiler()}", content)
-        except OSError:
-            return
+    with suppress(OSError):
+        stored_files.write(_place(name, of), of, content)
+        stored_files.keep_newest(jit.FOLDER / "wasm", f"{file_name(name)}-*.o", VERSIONS)
 
 
 @cache
 def _compiler() -> str:
-    """Everything that an object depends on except the sources, whose digest names the cache folder."""
+    """Everything that an object depends on except the content of its function."""
     own = hashlib.sha256(CROSS.read_bytes()).hexdigest()
-    return f"{numba.__version__} {llvmlite.__version__} {own}"
+    return f"{numba.__version__} {llvmlite.__version__} {np.__version__} {own}"
