@@ -7,9 +7,10 @@ from scipy import special, stats
 from sgmcmc_lab.samplers.expressions import densities, parse
 from sgmcmc_lab.samplers.expressions.densities import DENSITIES
 from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
-from sgmcmc_lab.samplers.expressions.machine import LANES, execute, program, workspace
+from sgmcmc_lab.samplers.expressions.machine import LANES, program, workspace
 from sgmcmc_lab.samplers.expressions.special import digamma_above, trigamma_above
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.machine import execute
 
 NAMES = ("y", "a", "b", "c")
 # Of each density: what is typed, SciPy's own, and where y is, by a, b > 0 and c > 0.

@@ -22,9 +22,10 @@ from sgmcmc_lab.samplers.expressions import compiler, parse
 from sgmcmc_lab.samplers.expressions.compiler import Code
 from sgmcmc_lab.samplers.expressions.functions import OF_TWO
 from sgmcmc_lab.samplers.expressions.inspection import ForbiddenError, inspect
-from sgmcmc_lab.samplers.expressions.machine import LANES, execute, program, workspace
+from sgmcmc_lab.samplers.expressions.machine import LANES, program, workspace
 from sgmcmc_lab.samplers.expressions.native import Loop, call, module
 from sgmcmc_lab.samplers.expressions.program import Op
+from tests.helpers.machine import execute
 
 NAMES = ("x", "y")
 SPECIAL = [
