@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import cache
 from io import FileIO
 from types import FrameType
 from typing import IO
@@ -40,11 +41,12 @@ _asked = threading.Event()
 """Whether this process was asked to end."""
 
 
+@cache
 def begin() -> None:
     """Must run before the server is made: until it has an event loop, a process that is asked to end does so at once.
 
-    Exit handlers of others run before those registered here; then Python would take seconds to free one by one
-    what the libraries hold.
+    Exit handlers of others, registered later, run before those registered here; then Python would take seconds to free
+    one by one what the libraries hold. Panel runs the hooks twice: registered again, these would run before the others.
     """
     atexit.register(_end)
     _leave_when_asked()

@@ -1,24 +1,28 @@
 """Compiling and loading ahead: first what the opening page needs, then everything else.
 
-The functions of the opening page are compiled here, because it waits for them. All else is compiled in another process,
-by one server of this computer at a time, and only loaded here.
+As many processes as there are cores compile, begun by one server of this computer at a time; here functions are only
+loaded. A page that needs a function that none of them has begun compiles it in the server.
 """
 
 import errno
 import gc
 import logging
 import os
+import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from sgmcmc_lab.app.lesson.course import library, outlines
+from sgmcmc_lab.app.server.compiling import tell
 from sgmcmc_lab.app.state import DEFAULT
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile.cache import CLAIMS
 from sgmcmc_lab.samplers.engine import functions
 from sgmcmc_lab.samplers.low_priority import step_back
 from sgmcmc_lab.samplers.stored_files import make_folder, make_way
@@ -41,23 +45,22 @@ HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 def compile_all() -> None:
     """Compile or load every kernel; a first start on a machine says what it does."""
     step_back()
-    began = time.perf_counter()
     first = [*(f for spec in DEFAULT.runs() for f in functions(spec)), *jit.readings()]
     new = bool(jit.missing(first))
     if new:
-        _tell("the samplers are compiled, which takes a few minutes; the page opens meanwhile")
+        tell("the samplers are compiled, which takes a few minutes; the page opens meanwhile")
+    apart = threading.Thread(target=compile_apart, args=(first,), name="compiling apart", daemon=True)
+    apart.start()
     # A page of a lesson lists the others.
     outlines()
-
-    def progress(done: int, total: int, what: str) -> None:
-        if what and time.perf_counter() - began > 2.0:
-            _say(what)
-
-    jit.prepare(first, progress)
-    compile_apart()
-    jit.prepare(jit.declared(), progress)
+    for function in first:
+        while apart.is_alive() and jit.missing([function]):
+            time.sleep(jit.LOOK_SECONDS)
+        jit.prepare([function], _say)
+    apart.join()
+    jit.prepare(jit.declared(), _say)
     if new:
-        _tell("all samplers are compiled")
+        tell("all samplers are compiled")
     # Every experiment of the course is made, which takes seconds that no page should have to wait for.
     library()
     # Objects loaded so far stay, and the collector need not visit them each time.
@@ -65,19 +68,19 @@ def compile_all() -> None:
     gc.freeze()
 
 
-def compile_apart() -> None:
-    """Have what was never compiled on this machine compiled by a process, or wait until that of another server has.
+def compile_apart(first: Sequence[Any]) -> None:
+    """Have what was never compiled on this machine compiled by processes, or wait until those of another server have.
 
     Nothing is done where no process could leave it to another. The caller compiles functions that are missing at the
     end.
     """
     if jit.FOLDER is None:
         return
-    while jit.missing():
+    while jit.missing(first) or jit.missing():
         try:
             with _alone(jit.FOLDER / LOCK) as mine:
                 if mine:
-                    _run()
+                    _run(jit.FOLDER, first)
                     return
         except OSError as error:
             log.warning("No process compiles ahead, so the server compiles all: %s", error)
@@ -85,20 +88,29 @@ def compile_apart() -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _run() -> None:
-    """One process that compiles, to its end; it ends with this one, for it reads what this one never writes."""
-    command = [sys.executable, "-m", "sgmcmc_lab.app.server.compiling"]
-    environment = {**os.environ, "SGMCMC_LAB_CACHE": str(jit.FOLDER.parent)} if jit.FOLDER else None
-    # In a session of its own it is not asked to stop by the terminal, and is quiet when the server is.
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, start_new_session=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            _say(line.decode(errors="replace").strip())
-    if process.returncode:
-        log.warning(
-            "The process that compiles ahead ended with code %d; the server compiles the rest", process.returncode
-        )
+def _run(folder: Path, first: Sequence[Any]) -> None:
+    """Processes that compile, to their end; they end with this one, for they read what this one never writes.
+
+    The longest of the first functions come last in an engine's list, and one who waits begins with its front.
+    """
+    names = [jit.name_of(function) for function in reversed(first)]
+    command = [sys.executable, "-m", "sgmcmc_lab.app.server.compiling", *names]
+    environment = {**os.environ, "SGMCMC_LAB_CACHE": str(folder.parent)}
+    shutil.rmtree(folder / CLAIMS, ignore_errors=True)
+    make_folder(folder / CLAIMS)
+    with ExitStack() as stack:
+        # In a session of its own it is not asked to stop by the terminal, and is quiet when the server is.
+        begun = [
+            stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True)
+            )
+            for _ in range(os.cpu_count() or 1)
+        ]
+        with jit.shared(lambda: any(process.poll() is None for process in begun)):
+            codes = {process.wait() for process in begun} - {0}
+    shutil.rmtree(folder / CLAIMS, ignore_errors=True)
+    for code in codes:
+        log.warning("A process that compiles ahead ended with code %d; the server compiles the rest", code)
 
 
 @contextmanager
@@ -125,9 +137,6 @@ def _lock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _say(what: str) -> None:
-    _tell(f"compiling {what}")
-
-
-def _tell(what: str) -> None:
-    print(f"First start on this machine: {what}", file=sys.stderr, flush=True)
+def _say(done: int, total: int, what: str) -> None:
+    if what:
+        tell(f"compiling {what}")

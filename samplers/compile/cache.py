@@ -34,6 +34,8 @@ VERSIONS = 8
 """The most files of functions of one name: of other versions, branches and processors."""
 MAX_FILES = 3000
 """The most files of all functions: names go out of use, too."""
+CLAIMS = "claims"
+"""The folder in which processes that share their work claim functions."""
 NOT_OF_CODE = re.compile(
     r"CUDA|CACHE|THREAD|DUMP|PRINT|TRACE|WARN|COLOR|HELP|HTML|ANNOTATE|DIFF_IR|TIMINGS|COVERAGE|STATS|DIAGNOSTICS|MONITORING"
     r"|GDB|YAML|PROFILER|DEVELOPER|TYPEINFER|MEMORY_MANAGER|^DEBUG$|DEBUG_FRONTEND|DEBUG_INLINE_CLOSURE|DEBUG_ARRAY_OPT$"
@@ -57,6 +59,19 @@ class CompiledFile:
     def is_there(self) -> bool:
         """Whether it is there, and whole."""
         return stored_files.read(self.path, self._of) is not None
+
+    def claim(self) -> bool:
+        """Whether this process is the first of those that share their work to begin with the function.
+
+        They claim a function in a folder that one of them has made for that; without it each compiles for itself.
+        """
+        try:
+            (self.path.parent / CLAIMS / self.path.stem).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        except OSError:
+            return True
+        return True
 
     def load(self) -> bool:
         """Give the function the machine code that is kept. Whether it is there and this Numba takes it."""

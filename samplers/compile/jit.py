@@ -22,8 +22,9 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -215,6 +216,10 @@ _COMPILING = threading.Lock()
 _COMPILED: dict[Any, tuple[str, Any]] = {}
 _READY: set[Any] = set()
 _READINGS: set[Any] = set()
+_OTHERS: list[Callable[[], bool]] = []
+"""Whether the other processes live with which this one shares the work."""
+LOOK_SECONDS = 0.1
+"""How often it is looked for a function that another process compiles."""
 
 
 def _declare(function: Callable, signature: Any, what: str, nogil: bool = False) -> Any:
@@ -384,6 +389,7 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
             progress(done, len(waiting), "" if _is_kept(function) else what)
         elif function in cold:
             _say(f"compiling {cold.index(function) + 1} of {len(cold)}: {what}")
+        _wait_for_others(function)
         # The server's warm-up and its first pages want the same functions at the same time.
         with _COMPILING:
             if function not in _READY:
@@ -402,6 +408,29 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
         progress(len(waiting), len(waiting), "")
     elif cold:
         _say("")
+
+
+@contextmanager
+def shared(live: Callable[[], bool]) -> Iterator[None]:
+    """A time in which others compile, too, as long as they ``live``: this process leaves to them what they began."""
+    _OTHERS.append(live)
+    try:
+        yield
+    finally:
+        _OTHERS.remove(live)
+
+
+def claim(function: Any) -> bool:
+    """Whether this process is the first of those that share their work to begin with a declared function."""
+    file = _file(function)
+    return file is not None and file.claim()
+
+
+def _wait_for_others(function: Any) -> None:
+    """Wait while another process compiles a function that it began."""
+    if _OTHERS and not _is_kept(function) and not claim(function):
+        while function not in _READY and any(live() for live in list(_OTHERS)) and not _is_kept(function):
+            time.sleep(LOOK_SECONDS)
 
 
 def _keep_addresses(function: Any, signature: Any) -> None:

@@ -51,7 +51,7 @@ def test_it_ends_with_the_last_function_of_the_engine(fault, tmp_path, monkeypat
     wanted, said = start.files(), []
     if fault:
         wanted += [jit.kept_in(f).relative_to(jit.FOLDER) for f in benches]
-    report = asyncio.run(start._watch("", wanted, 0.0, 1.5 if fault else 60.0, said.append))
+    report = asyncio.run(start._watch("", wanted, 0.0, 10.0 if fault else 60.0, said.append))
     assert (report.functions == report.declared) == (not fault)
     assert ("nobody waited" in start.as_text(report)) == fault
     assert not compiled and any(f"of {len(wanted)} functions" in what for what in said)

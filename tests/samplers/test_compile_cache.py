@@ -674,6 +674,26 @@ def test_old_files_go(lab, monkeypatch):
     assert len(lab.names()) == 3
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_what_another_process_has_begun_is_left_to_it(comes, lab):
+    """Loaded where it comes, and compiled here where the others have ended without it."""
+    _, path = lab.start()
+    content_of, looks = path.read_bytes(), []
+    path.unlink()
+    claims = lab.folder / cache.CLAIMS
+    claims.mkdir()
+    (claims / path.stem).touch()
+
+    def live():
+        looks.append(comes and path.write_bytes(content_of))
+        return comes or len(looks) < 2
+
+    with jit.shared(live):
+        assert lab.start() == (6.0, path) and lab.compiled == (not comes)
+        assert len(looks) == (1 if comes else 2)
+        assert lab.start(fourth_power)[0] == 48.0 and lab.compiled == 1 and not jit.claim(jit.declared()[0])
+
+
 EDITED = """
 import importlib, json, sys
 from pathlib import Path

@@ -146,6 +146,15 @@ def test_a_process_that_cannot_end_in_order_is_ended(hangs):
     assert done == hangs
 
 
+@pytest.mark.parametrize("fault", ["", "life.begin = life.begin.__wrapped__; "])
+def test_what_is_to_be_removed_at_the_end_is(fault):
+    """Fails where a server, asked to end, leaves its temporary folder. Fault: Panel runs the hooks twice."""
+    code = f"import atexit, os, signal; from sgmcmc_lab.app.server import life; {fault}life.begin()\n"
+    code += "atexit.register(print, 'removed'); life.begin(); os.kill(os.getpid(), signal.SIGTERM)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True)
+    assert (done.stdout == b"removed\n") == (not fault)
+
+
 def test_a_server_that_cannot_start_says_so_in_its_exit_code():
     """Fails where what skips Python's own end says that all was well."""
     code = "import sys; from sgmcmc_lab.app.server import life; life.begin(); sys.exit(3)"

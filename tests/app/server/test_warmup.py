@@ -1,7 +1,6 @@
 """Compilation ahead: in the order of the lessons, by one process on a computer, which ends with its server."""
 
 import errno
-import io
 import os
 import subprocess
 import sys
@@ -12,18 +11,20 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.app.server import compiling, warmup
+from sgmcmc_lab.lessons import library as lessons
 from sgmcmc_lab.lessons.library import load_all, load_outlines
-from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile import cache, jit
 from sgmcmc_lab.samplers.models.run import needed
+from sgmcmc_lab.samplers.running_statistics import count_row
 
 
 @pytest.mark.parametrize("fault", [False, True])
 def test_lessons_come_first_and_in_order(fault, monkeypatch):
     """Fails where a class in its first lesson waits for the functions of the last. Fault: the order of declaration."""
     library = load_all()
-    monkeypatch.setattr(compiling, "find", library.lessons.get)
+    monkeypatch.setattr(lessons, "find", library.lessons.get)
     if fault:
-        monkeypatch.setattr(compiling, "load_outlines", lambda: ({}, ()))
+        monkeypatch.setattr(lessons, "load_outlines", lambda: ({}, ()))
     order = list(dict.fromkeys(f for functions in compiling.in_order() for f in functions))
     assert set(order) == set(jit.declared())
     places, far = [], 0
@@ -41,16 +42,18 @@ def test_lessons_come_first_and_in_order(fault, monkeypatch):
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_lesson_is_read_when_its_turn_comes(fault, monkeypatch):
     """Fails where the first lesson's functions wait for those with which the last one is read. Fault: all are read."""
-    read, find = [], compiling.find
+    read, find = [], lessons.find
 
     def found(key):
         read.append(key)
         return find(key)
 
-    monkeypatch.setattr(compiling, "find", found)
+    monkeypatch.setattr(lessons, "find", found)
     if fault:
-        monkeypatch.setattr(compiling, "load_outlines", lambda: ([key for key in load_outlines()[0] if found(key)], ()))
-    next(compiling.in_order())
+        monkeypatch.setattr(lessons, "load_outlines", lambda: ([key for key in load_outlines()[0] if found(key)], ()))
+    order = compiling.in_order([jit.name_of(count_row)])
+    assert next(order) == [count_row] and read == []
+    next(order)
     assert (read == ["langevin"]) == (not fault)
 
 
@@ -68,10 +71,10 @@ def test_one_server_compiles_and_the_others_wait(lock, tmp_path, monkeypatch):
     all_tried, first_done = threading.Barrier(3), threading.Event()
     tried = threading.local()
 
-    def missing():
+    def missing(functions=None):
         return [] if kept else ["a function"]
 
-    def run():
+    def run(folder, first):
         began.append(threading.get_ident())
         first_done.wait(300)
         kept.append(True)
@@ -90,7 +93,7 @@ def test_one_server_compiles_and_the_others_wait(lock, tmp_path, monkeypatch):
     monkeypatch.setattr(warmup, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(warmup, "_run", run)
     monkeypatch.setattr(warmup, "_lock", locked)
-    servers = [threading.Thread(target=warmup.compile_apart) for _ in range(3)]
+    servers = [threading.Thread(target=warmup.compile_apart, args=([],)) for _ in range(3)]
     for server in servers:
         server.start()
     for server in servers:
@@ -102,16 +105,16 @@ def test_one_server_compiles_and_the_others_wait(lock, tmp_path, monkeypatch):
 def test_nothing_is_begun_where_nothing_would_come_of_it(folder, functions, tmp_path, monkeypatch):
     """Fails where a process compiles what no other can read, or what is kept already."""
     monkeypatch.setattr(jit, "FOLDER", folder and tmp_path)
-    monkeypatch.setattr(jit, "missing", lambda: functions)
-    monkeypatch.setattr(warmup, "_run", lambda: pytest.fail("a process was begun"))
-    warmup.compile_apart()
+    monkeypatch.setattr(jit, "missing", lambda *given: functions)
+    monkeypatch.setattr(warmup, "_run", lambda *given: pytest.fail("a process was begun"))
+    warmup.compile_apart([])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False])
 def test_it_ends_with_its_server(ends, tmp_path):
     """Fails where a server that was killed leaves a process that compiles for a minute. Fault: it does not look."""
-    code = "import time; from sgmcmc_lab.app.server import compiling; compiling.in_order = lambda: iter([time.sleep(60)]); "
+    code = "import time; from sgmcmc_lab.app.server import compiling; compiling.in_order = lambda names: iter([time.sleep(60)]); "
     code += "compiling.main()" if ends else "compiling.when_done = lambda *all: None; compiling.main()"
     environment = {**os.environ, "SGMCMC_LAB_CACHE": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment) as process:
@@ -129,7 +132,7 @@ def test_it_ends_with_its_server(ends, tmp_path):
 def test_it_ends_in_order_when_all_is_compiled(reads, tmp_path):
     """While its server goes on. Fault: it reads with a lock, for which Python, that ends, does not wait."""
     code = f"import sys, time; from sgmcmc_lab.app.server import compiling; {reads}"
-    code += "compiling.in_order = lambda: iter([time.sleep(0.5) or []]); compiling.main()"
+    code += "compiling.in_order = lambda names: iter([time.sleep(0.5) or []]); compiling.main()"
     environment = {**os.environ, "SGMCMC_LAB_CACHE": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment) as process:
         assert (process.wait(600) == 0) == (not reads)
@@ -157,15 +160,15 @@ def test_where_the_cache_cannot_be_written_one_of_its_own_takes_its_place(tmp_pa
     assert jit._folder_to_write(kept) is None
 
 
-def test_what_it_says_is_told_by_the_server(monkeypatch, capsys):
-    """Fails where a person at the terminal does not see why the first start takes so long."""
-    lines = io.BytesIO(b"sampler sgld\n")
+@pytest.mark.parametrize("code", [0, 3])
+def test_as_many_processes_compile_as_there_are_cores(code, tmp_path, monkeypatch, caplog):
+    """They share the work as long as one of them lives, and one that fails is told of."""
+    begun, seen = [], []
 
     class Process:
-        stdout, returncode = lines, 0
-
-        def __init__(self, *command, **options):
-            self.options = options
+        def __init__(self, command, **options):
+            begun.append(command)
+            self.returncode = None
 
         def __enter__(self):
             return self
@@ -173,9 +176,20 @@ def test_what_it_says_is_told_by_the_server(monkeypatch, capsys):
         def __exit__(self, *_):
             pass
 
+        def poll(self):
+            return self.returncode
+
+        def wait(self):
+            seen.append((jit._OTHERS[0](), (tmp_path / cache.CLAIMS).is_dir()))
+            self.returncode = code
+            return code
+
     monkeypatch.setattr(warmup.subprocess, "Popen", Process)
-    warmup._run()
-    assert "compiling sampler sgld" in capsys.readouterr().err
+    monkeypatch.setattr(warmup.os, "cpu_count", lambda: 3)
+    warmup._run(tmp_path, [count_row, other := jit.declared()[0]])
+    assert len(begun) == 3 and begun[0][-2:] == [jit.name_of(other), jit.name_of(count_row)]
+    assert seen == [(True, True)] * 3 and not jit._OTHERS and not (tmp_path / cache.CLAIMS).exists()
+    assert len(caplog.records) == (code != 0)
 
 
 # --- a cache that is damaged -----------------------------------------------------------------------------------------
@@ -196,7 +210,7 @@ def started(tmp_path, monkeypatch):
     """Starts a server's warm-up of two functions in a thread, as a server does; what they then give, and how often a
     process was begun."""
     runs = []
-    monkeypatch.setattr(warmup, "_run", lambda: runs.append(len(jit.missing())))
+    monkeypatch.setattr(warmup, "_run", lambda *given: runs.append(len(jit.missing())))
     monkeypatch.setattr(warmup, "library", lambda: None)
     monkeypatch.setattr(warmup.gc, "freeze", lambda: None)
 
@@ -233,11 +247,11 @@ def instead(path):
 def test_a_damaged_cache_is_compiled_again_by_the_warm_up(damage, started):
     """Fails where the thread ends with the first damaged file, and with it at every start after that."""
     values, runs, files = started()
-    assert (values, runs, len(files)) == ([6.0, 12.0], [1], 2)
+    assert (values, runs, len(files)) == ([6.0, 12.0], [2], 2)
     assert started() == (values, [], files)
     for path in files:
         damage(path)
-    assert started() == (values, [1], files)
+    assert started() == (values, [2], files)
     assert started() == (values, [], files)
 
 
@@ -256,23 +270,23 @@ def test_a_lock_that_is_no_file_does_not_end_the_warm_up(place, tmp_path, starte
     else:
         lock.symlink_to(lock)
     values, runs, _ = started()
-    assert values == [6.0, 12.0] and runs == ([] if place == "link" else [1])
+    assert values == [6.0, 12.0] and runs == ([] if place == "link" else [2])
 
 
 @pytest.mark.parametrize(("number", "waits"), [(errno.EAGAIN, True), (errno.ENOLCK, False), (errno.EOPNOTSUPP, False)])
 def test_a_server_waits_for_a_lock_only_where_another_has_it(number, waits, tmp_path, monkeypatch):
     """Fails where each server of a file system without locks waits for ever."""
-    waited, answers = [], iter([["f"], ["f"], []])
+    waited, answers = [], iter([["f"], ["f"], [], []])
 
     def refuse(file):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(jit, "FOLDER", tmp_path)
-    monkeypatch.setattr(jit, "missing", lambda: next(answers))
+    monkeypatch.setattr(jit, "missing", lambda *given: next(answers))
     monkeypatch.setattr(warmup, "_lock", refuse)
-    monkeypatch.setattr(warmup, "_run", lambda: pytest.fail("a process was begun"))
+    monkeypatch.setattr(warmup, "_run", lambda *given: pytest.fail("a process was begun"))
     monkeypatch.setattr(warmup.time, "sleep", waited.append)
-    warmup.compile_apart()
+    warmup.compile_apart([])
     assert len(waited) == (2 if waits else 0)
 
 
@@ -287,20 +301,20 @@ def full(*given):
 stored_files.write = full
 {fault}
 target = TARGETS["gaussian"]
-compiling.in_order = lambda: iter([[target.potential], [target.gradient]])
+compiling.in_order = lambda names: iter([[target.potential, target.gradient]])
 sys.exit(compiling.main())
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["", "jit.missing = lambda functions: []"])
+@pytest.mark.parametrize("fault", ["", "jit.missing = lambda functions: functions if len(functions) > 1 else []"])
 def test_it_ends_where_nothing_of_it_is_kept(fault, tmp_path):
     """Fails where a process compiles for minutes onto a full disk what no server will find."""
     environment = {**os.environ, "SGMCMC_LAB_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", AHEAD.replace("{fault}", fault)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, text=True) as process:
-        output, said = process.stdout.read(), process.stderr.read()
+    with subprocess.Popen(command, stdin=pipe, stderr=pipe, env=environment, text=True) as process:
+        said = process.stderr.read()
         code = process.wait(600)
-    assert (code == compiling.NOT_KEPT) == (len(output.splitlines()) == 1) == (not fault)
+    assert (code == compiling.NOT_KEPT) == (said.count("First start") == 1) == (not fault)
     assert said.count("No space left on device") == 1
