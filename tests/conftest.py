@@ -33,12 +33,7 @@ pytest.register_assert_rewrite(
     *(f"tests.helpers.checks_{what}" for what in ("gradients", "samplers", "targets", "views"))
 )
 
-COMPILE = """
-import sys
-import sgmcmc_lab.app.views, sgmcmc_lab.samplers.models
-from sgmcmc_lab.samplers.compile import jit
-jit.prepare(jit.declared()[int(sys.argv[1]) :: int(sys.argv[2])])
-"""
+COMPILE = "from sgmcmc_lab.app.server.warmup import compile_apart; compile_apart([])"
 QUICK = "quick or core"
 """The tests that ``pytest`` alone runs."""
 BROWSER = "tests/browser/"
@@ -87,10 +82,7 @@ def pytest_sessionstart(session):
         and not option.collectonly
         and len(list(_CACHE.glob("functions/*.nbc"))) < 100
     ):
-        n = os.cpu_count() or 1
-        shares = [subprocess.Popen([sys.executable, "-c", COMPILE, str(k), str(n)]) for k in range(n)]
-        codes = [share.wait() for share in shares]
-        assert codes == [0] * n, "the samplers do not compile"
+        subprocess.run([sys.executable, "-c", COMPILE], check=True)
 
 
 @pytest.hookimpl(optionalhook=True)
