@@ -193,7 +193,7 @@ def parsed(words):
     return main()
 
 
-QUIET = ("tests.ends", "tests.picture", "tests.benchmarks.record")
+QUIET = ("tests.draws", "tests.ends", "tests.picture", "tests.benchmarks.record")
 plain = argparse.ArgumentParser.parse_args, argparse.ArgumentParser.parse_known_args
 wrong = []
 for words in json.load(sys.stdin):
