@@ -66,9 +66,11 @@ def pytest_configure(config):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """The quick tier and the core read one of the files in a browser."""
-    elsewhere = collection_path.match("tests/browser/test_*.py") and collection_path.name != "test_core.py"
-    return True if elsewhere and config.option.markexpr in (QUICK, "quick", "core") else None
+    """The core reads the files that have a test of it, and the quick tier no other file in a browser."""
+    if config.option.markexpr not in (QUICK, "core") or not collection_path.match("test_*.py"):
+        return None
+    skippable = config.option.markexpr == "core" or collection_path.parent.name == "browser"
+    return True if skippable and "pytest.mark.core" not in collection_path.read_text(encoding="utf-8") else None
 
 
 def pytest_sessionstart(session):
