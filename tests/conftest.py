@@ -74,7 +74,7 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_sessionstart(session):
-    """Before the processes of ``pytest -n`` meet an empty cache, as many as there are cores fill it.
+    """Before the processes of ``pytest -n`` start, the processes of the server fill an empty cache.
 
     To collect the tests takes many functions, which each of the processes would compile.
     """

@@ -1,11 +1,9 @@
 """One share of the slow tests and of those in a browser, with each change: python -m tests.evidence
 
-The share is chosen by the number of commits, so that as many commits as there are shares run them all. A share has
-whole files, since the tests of a file share servers, pages and long runs. ``durations.json`` has the seconds of each
-file. To record them anew, write a JUnit file of all tests and read it:
-
-    pytest -m all --junitxml all.xml
-    python -m tests.evidence --record all.xml
+The share is chosen by the number of commits: eight commits, one after the other, run them all. A share has whole
+files, since the tests of a file share servers, pages and long runs. ``durations.json`` has the seconds of each file,
+from which the shares are made; ``--record`` takes those of the last share, or of a JUnit file of other tests, and
+changes the shares.
 """
 
 import argparse
@@ -20,6 +18,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DURATIONS = Path(__file__).with_name("durations.json")
+LAST = ROOT / ".pytest_cache" / "evidence.xml"
+"""The JUnit file of the share that ran last."""
 SHARES = 8
 UNKNOWN = 5.0
 """The seconds of a file that has no record."""
@@ -61,21 +61,27 @@ def commits() -> int:
 
 
 def record(junit: Path) -> None:
-    """Write the seconds of each file from a JUnit file of all tests. Files of quick tests alone are left out."""
-    seconds: dict[str, float] = defaultdict(float)
+    """Write the seconds of the files in a JUnit file; the records of other files stay, if these are still here.
+
+    Raises OSError where there is no such file.
+    """
     modules = {file.removesuffix(".py").replace("/", "."): file for file in files()}
+    measured: dict[str, float] = defaultdict(float)
     for case in ElementTree.parse(junit).iter("testcase"):
         name = case.get("classname", "")
         file = modules.get(name) or modules[name.rpartition(".")[0]]
-        seconds[file] += float(case.get("time", 0))
-    kept = {file: round(seconds[file], 1) for file in sorted(seconds) if seconds[file] >= 0.5}
+        measured[file] += float(case.get("time", 0))
+    seconds = {file: old for file, old in durations().items() if file in modules.values()} | measured
+    kept = {file: round(seconds[file], 1) for file in sorted(seconds)}
     DURATIONS.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence", description=__doc__.partition("\n")[0])
     parser.add_argument("--share", type=int, choices=range(SHARES), help="another share than that of the commit")
-    parser.add_argument("--record", type=Path, metavar="JUNIT", help="write durations.json from a JUnit file")
+    parser.add_argument(
+        "--record", type=Path, nargs="?", const=LAST, metavar="JUNIT", help="take the durations of what ran"
+    )
     parsed = parser.parse_args()
     if parsed.record:
         record(parsed.record)
@@ -90,7 +96,7 @@ def main() -> int:
             if file in seconds:
                 print(f"    {seconds[file]:6.1f} s  {file}")
     sys.stdout.flush()
-    return pytest.main(["-m", SLOW, *made[share]])
+    return pytest.main(["-m", SLOW, "--junitxml", str(LAST), *made[share]])
 
 
 if __name__ == "__main__":

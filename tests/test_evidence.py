@@ -43,17 +43,18 @@ def test_a_new_file_moves_no_other():
 
 def test_the_record_is_of_the_files_that_are_here():
     known = durations()
-    assert set(known) <= set(files()), "python -m tests.evidence --record JUNIT"
+    assert set(known) <= set(files()), "run it, and python -m tests.evidence --record"
     in_browser = {file for file in files() if file.startswith("tests/browser/")}
-    assert in_browser <= set(known), "python -m tests.evidence --record JUNIT"
+    assert in_browser <= set(known), "run it, and python -m tests.evidence --record"
 
 
-def test_a_junit_file_is_recorded(tmp_path, monkeypatch):
+def test_a_junit_file_is_recorded_beside_what_was(tmp_path, monkeypatch):
     monkeypatch.setattr(evidence, "DURATIONS", tmp_path / "durations.json")
+    evidence.DURATIONS.write_text('{"tests/test_gone.py": 1, "tests/test_words.py": 2, "tests/test_values.py": 3}')
     path = tmp_path / "all.xml"
     path.write_text(JUNIT, encoding="utf-8")
     evidence.record(path)
-    assert durations() == {"tests/test_evidence.py": 3.8}
+    assert durations() == {"tests/test_evidence.py": 3.8, "tests/test_values.py": 3, "tests/test_words.py": 0.1}
 
 
 def test_ci_runs_the_core_and_a_share_after_the_quick_tests():
