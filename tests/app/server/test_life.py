@@ -43,12 +43,27 @@ def answers(port):
         return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
+def is_alive(process):
+    """Whether a process runs. It may end between two questions, of which the second then raises."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_process_that_ends_between_two_questions_is_not_alive(monkeypatch):
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        asked = psutil.Process(process.pid)
+        process.wait()
+    monkeypatch.setattr(asked, "is_running", lambda: True)
+    assert not is_alive(asked)
+
+
 def all_gone(processes, port, seconds=MOMENT):
     """Whether all processes end, and nothing listens any more."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        alive = [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-        if not alive and not answers(port):
+        if not any(map(is_alive, processes)) and not answers(port):
             return True
         time.sleep(0.05)
     return False
