@@ -264,6 +264,9 @@ class LongRun(Target):
         # No lock is held during the run: its tell may wait for the event loop, which must not wait for the lock.
         while not self.ready:
             with _CLAIMING:
+                # Another thread may have made it since.
+                if self.ready:
+                    return
                 first, ends = self._run_ends is None, self._run_ends or threading.Event()
                 self._run_ends = ends
             if first:

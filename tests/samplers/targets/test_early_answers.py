@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_target
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.files import EndedError
-from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets import TARGETS, long_run
 from sgmcmc_lab.samplers.targets.long_run import LongRun
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 
@@ -154,3 +154,21 @@ def test_the_second_caller_makes_the_long_run_that_the_first_one_cancels(held):
     held.released.set()
     second.join(60)
     assert target.ready and len(held.answers) == 1
+
+
+def test_a_long_run_that_ends_before_the_claim_is_not_made_again(held, monkeypatch):
+    target = tumours()
+
+    class Late:
+        """A lock that another thread holds until it has made the run."""
+
+        def __enter__(self):
+            target._reference = made
+
+        def __exit__(self, *_):
+            pass
+
+    made = object()
+    monkeypatch.setattr(long_run, "_CLAIMING", Late())
+    target.prepare(silent)
+    assert target._reference is made and held.answers == []
