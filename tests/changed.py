@@ -7,14 +7,13 @@ module that imports one, by name, and for the page's parts those of tests/browse
 
 import argparse
 import re
-import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
 
 import pytest
 
-from tests.evidence import ROOT, SLOW, files
+from tests.evidence import ROOT, SLOW, files, git
 
 LAB = ""
 """All browser tests but those of live pages."""
@@ -33,11 +32,8 @@ BROWSER = {
 
 def changed(base: str) -> list[str]:
     """The files that differ from a revision, relative to the root. Raises SystemExit where git knows none such."""
-    git = ["git", "-c", "safe.directory=*"]
-    commands = ([*git, "diff", "--name-only", base, "--"], [*git, "ls-files", "--others", "--exclude-standard"])
     listed: set[str] = set()
-    for command in commands:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    for done in (git("diff", "--name-only", base, "--"), git("ls-files", "--others", "--exclude-standard")):
         if done.returncode:
             raise SystemExit(f"BASE, {base}, is no revision of this checkout: {done.stderr.strip()}")
         listed.update(done.stdout.splitlines())

@@ -52,11 +52,14 @@ def shares(seconds: dict[str, float], present: list[str], n: int = SHARES) -> li
     return made
 
 
+def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Ask git about this checkout, whoever owns it."""
+    return subprocess.run(["git", "-c", "safe.directory=*", *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
 def commits() -> int:
     """The number of commits; 0 outside of a checkout."""
-    counted = subprocess.run(
-        ["git", "-c", "safe.directory=*", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    )
+    counted = git("rev-list", "--count", "HEAD")
     return int(counted.stdout) if counted.returncode == 0 else 0
 
 
