@@ -24,6 +24,8 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
+from tests.helpers.cases import of_a_long_run  # noqa: E402
+
 # The same examples in every run, and no deadline: a first call may compile.
 hypothesis.settings.register_profile("sgmcmc-lab", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("sgmcmc-lab")
@@ -43,19 +45,21 @@ TOGETHER = {
     "tests/app/server/test_light_page.py": SERVED,
     "tests/app/views/test_views_lanes.py": "lanes",
     "tests/samplers/kernels/test_sphere_order.py": "orders",
-    "tests/lessons/test_course.py::test_claims_of_a_step[gap": "gap",
+    "tests/lessons/test_course.py::test_claims_of_a_lesson[gap": "gap",
     "tests/lessons/test_teaching.py::test_the_numbers_of_a_solution_hold[gap": "gap",
+    "tests/lessons/test_shown.py": "course",
+    "tests/lessons/test_glossary.py": "course",
+    "tests/lessons/test_supported.py": "course",
+    "tests/lessons/test_teaching.py::test_a_lesson_has": "course",
+    "tests/app/page/test_lesson_panel.py::test_a_lesson_asks": "course",
     "tests/test_project.py": "project",
 }
-"""The tests of one process: the lanes of a stage, the laws of integrators and a law's long run are made once for all
-tests of them. Many together are begun before one alone, so that no checker of the project is left to the end."""
+"""The tests of one process: the lanes of a stage, the laws of integrators, a law's long run and the lessons are made
+once for all tests of them. Many together are begun before one alone, so that no checker of the project is left to the
+end."""
 
 BY_CASE = "tests/samplers/targets/test_targets.py"
 """Its tests of one target are in one process, too: they share draws, and some a long run."""
-
-
-LONG_RUNS = ("curve_network", "logistic_tumours", "logistic_table", "posterior-table")
-"""Cases on targets whose answers take a long run are slow tests, and so are those that start the server."""
 
 
 def pytest_configure(config):
@@ -119,14 +123,17 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Mark all tests, those in a browser and the quick ones, and run the browser's last where there is one process.
 
     Playwright's sync API keeps an event loop running in this thread, in which no test could call ``asyncio.run``.
     """
     for item in items:
         item.add_marker(pytest.mark.all)
-        if "server" in item.fixturenames or any(target in item.name for target in LONG_RUNS):
+        if config.option.keyword and (labels := getattr(item.obj, "labels", None)):
+            values = item.callspec.params if hasattr(item, "callspec") else {}
+            item.extra_keyword_matches.update(labels(values.get("part")))
+        if "server" in item.fixturenames or of_a_long_run(item.name):
             item.add_marker(pytest.mark.slow)
         if item.nodeid.startswith(BROWSER):
             item.add_marker(pytest.mark.browser)

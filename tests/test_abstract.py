@@ -9,6 +9,7 @@ import pytest
 
 from sgmcmc_lab.samplers.models.base import Method
 from sgmcmc_lab.samplers.targets.base import Target
+from tests.helpers.cases import for_each
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,7 +31,7 @@ def made_incomplete(classes):
     ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
+@for_each("path", FILES, ids=str)
 def test_no_class_can_be_made_incomplete(path):
     module = importlib.import_module(".".join(("sgmcmc_lab", *path.with_suffix("").parts)))
     found = [one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__]

@@ -6,6 +6,7 @@ import pytest
 
 from tests import changed, evidence
 from tests.evidence import ROOT, SHARES, durations, files, shares
+from tests.helpers.cases import for_each
 
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.test_evidence" name="test_one" time="1.25"/>
@@ -63,7 +64,7 @@ def test_ci_runs_the_core_and_a_share_after_the_quick_tests():
     assert [line.split()[-1] for line in ran] == ['"$command"', "core", "tests.evidence"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("file", "near", "far"),
     [
         ("samplers/kernels/sgld.py", "tests/samplers/kernels/test_samplers.py", "tests/app/room/test_rooms.py"),

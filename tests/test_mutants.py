@@ -5,9 +5,10 @@ import pytest
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import ks, moments
 from tests import mutants
+from tests.helpers.cases import for_each
 
 
-@pytest.mark.parametrize("group", mutants.GROUPS)
+@for_each("group", mutants.GROUPS)
 def test_every_group_has_files_and_tests(group):
     assert mutants._files(group) and len(mutants._tests(group)) >= len(mutants.GROUPS[group])
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import in_ci
+from tests.helpers.cases import for_each
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"app", "samplers", "lessons", "tests", "assets"}
@@ -144,7 +145,7 @@ def test_no_test_module_imports_another(planted):
     assert not [path.name for path in (ROOT / "tests").rglob("*.py") if found.search(path.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("planted", ["from samplers.engine import Run", "    import app.views", "x = 'import lessons'"])
+@for_each("planted", ["from samplers.engine import Run", "    import app.views", "x = 'import lessons'"])
 def test_every_import_begins_with_the_package(planted):
     """A folder imported by its own name is a second copy, with its own registries. The planted lines must be found."""
     found = re.compile(r"\b(?:from (?:app|samplers|lessons)(?:\.\w+)* import|import (?:app|samplers|lessons)\b)")
@@ -180,7 +181,7 @@ def test_no_file_names_one_machine(tracked):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "planted",
     [
         "open('/ho" + "me/me/x')",

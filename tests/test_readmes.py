@@ -20,13 +20,15 @@ import pytest
 
 from sgmcmc_lab.app import link
 from sgmcmc_lab.app.state import AppState
-from sgmcmc_lab.lessons import load_all, read
+from sgmcmc_lab.lessons import read
 from sgmcmc_lab.lessons.claims import STALE
 from sgmcmc_lab.lessons.cli import which_number
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.record import BEGIN, END
 from sgmcmc_lab.samplers import cli
 from tests.benchmarks import record
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -345,12 +347,12 @@ def missing_names(text: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@for_each("name", DOCUMENTS)
 def test_files_modules_and_variables_exist(name):
     assert not missing_names(DOCUMENTS[name])
 
 
-@pytest.mark.parametrize("planted", ["`samplers/gone.py`", "`samplers.engine.gone`", "`SGMCMC_GO" + "NE=1`"])
+@for_each("planted", ["`samplers/gone.py`", "`samplers.engine.gone`", "`SGMCMC_GO" + "NE=1`"])
 def test_the_search_for_names_can_fail(planted):
     assert missing_names(planted)
 
@@ -367,7 +369,7 @@ def unknown_words(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("package", ["app", "samplers", "lessons"])
+@for_each("package", ["app", "samplers", "lessons"])
 def test_the_words_of_a_package_are_its_classes(package):
     _, _, text = DOCUMENTS[f"{package}/README.md"].partition("\n## The words of this package\n")
     text = text.partition("\n## ")[0]
@@ -478,12 +480,12 @@ def broken(name: str, text: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@for_each("name", DOCUMENTS)
 def test_every_link_leads_somewhere(name):
     assert not broken(name, DOCUMENTS[name])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "planted",
     [
         "gone.md",
@@ -600,7 +602,7 @@ def digits(number: str) -> float:
 
 def wrong_results(text: str) -> list[str]:
     """The rows that do not agree with the claims of the course, and the counts that are not the course's."""
-    lessons = load_all().lessons
+    lessons = LESSONS
     claims = {key: sum(len(step.claims) for step in lesson.steps) for key, lesson in lessons.items()}
     checks = {key: sum(len(step.checks) for step in lesson.steps) for key, lesson in lessons.items()}
     _, _, made = text.partition(BEGIN)
@@ -667,7 +669,7 @@ def test_the_results_are_those_of_the_course():
     assert not wrong_results(RESULTS)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("right", "planted"),
     [
         ("| 6.5e-07 | 5.93e-07", "| 6.5e-07 | 5.99e-07"),
@@ -686,7 +688,7 @@ def test_an_altered_result_is_found(right, planted):
 
 
 def test_the_counts_of_the_readme_are_those_of_the_course():
-    n = sum(not lesson.title.startswith("Appendix: ") for lesson in load_all().lessons.values())
+    n = sum(not lesson.title.startswith("Appendix: ") for lesson in LESSONS.values())
     assert f"a course of {n} lessons, with appendices" in README
     assert f"The course has {n} lessons" in DOCUMENTS["CHANGELOG.md"]
 

@@ -131,10 +131,12 @@ def test_sentences_have_a_subject_that_acts(package):
 
 def without_noun(paths):
     """The docstrings that begin with *Of*, each with its file."""
+    # To read all files as Python takes ten times as long.
+    sources = {path: source for path in paths if '"""Of' in (source := path.read_text(encoding="utf-8"))}
     return [
         f"{path.name}: {text[:60]}"
-        for path in paths
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, source in sources.items()
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if isinstance(text := node.value.value, str) and FRAGMENT.match(text)
     ]

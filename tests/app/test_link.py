@@ -10,6 +10,7 @@ from sgmcmc_lab.app.state import DEFAULT, AppState, default_views
 from sgmcmc_lab.app.state.upload import KINDS, Upload
 from sgmcmc_lab.app.views import VIEWS, coordinates
 from sgmcmc_lab.samplers import Experiment
+from tests.helpers.cases import for_each
 
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
 
@@ -25,7 +26,7 @@ def fields_of(state):
     return dict(part.split("=", 1) for part in link.to_query(state).lstrip("?").split("&"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "used", "sentence"),
     [
         (None, 5, None),
@@ -88,7 +89,7 @@ def test_a_list_has_at_most_sixty_parts():
     assert link._parts({}, "hide", messages) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "coordinate"),
     [
         ("?target=quartic&lane=sgld", 0),

@@ -18,6 +18,7 @@ from sgmcmc_lab.lessons import specs
 from sgmcmc_lab.samplers import link as samplers_link
 from sgmcmc_lab.samplers.link import MAX_FIELDS, MAX_QUERY
 from sgmcmc_lab.samplers.parameters import SpecError, visible
+from tests.helpers.cases import for_each
 
 UNKNOWN = "?" + "&".join(f"f{i}=1" for i in range(60))
 
@@ -179,7 +180,7 @@ def test_a_link_that_is_too_long_is_not_taken_apart(monkeypatch, query, bound):
     assert not parsed
 
 
-@pytest.mark.parametrize(
+@for_each(
     "query",
     [
         "?axis=steps&axis=seconds",

@@ -47,6 +47,7 @@ from sgmcmc_lab.samplers.settings import ANY_TARGET
 from sgmcmc_lab.samplers.targets import own
 from sgmcmc_lab.samplers.targets.logistic_tumours import TumoursLogistic
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
+from tests.helpers.cases import for_each
 
 CORPUS = "?target=topics(corpus:bars;n_topics:10;min_documents:1;max_share:1)"
 BARS = f"{CORPUS}&lane=collapsed_gibbs&lane=lda_scir"
@@ -71,7 +72,7 @@ def snapshot(state):
 # State
 
 
-@pytest.mark.parametrize("key", MODELS)
+@for_each("key", MODELS)
 def test_a_model_opens_with_methods_and_views_that_fit(key):
     state = opened(f"?target={key}")
     assert {METHODS[lane.sampler.key].model for lane in state.experiment.lanes} == {key}
@@ -98,7 +99,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
+@for_each("change", REFUSED.values(), ids=REFUSED)
 def test_a_refused_change_says_what_is_allowed_and_changes_nothing(change):
     state = opened()
     before = snapshot(state)
@@ -184,7 +185,7 @@ def test_the_link_holds_the_whole_state(query):
     assert (again.dark, again.playing, again.hidden) == (state.dark, state.playing, state.hidden)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "parts"),
     [
         ("?model=topic", ["target", "'topic'", "topics"]),
@@ -253,7 +254,7 @@ def test_pages_with_the_same_numbers_share_a_table_and_each_says_how_it_was_read
     assert "separator: comma" in commas.taken.sentence and "separator: semicolon" in semicolons.taken.sentence
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "name", "content", "parts"),
     [
         ("topics", "pets.csv", CSV + b"six,one,two\n", ["pets.csv, line 7", "3 fields"]),
@@ -330,7 +331,7 @@ def test_a_file_in_many_small_chunks_costs_what_a_file_costs():
     assert len(taken) == 1 and "too many files" in refused[0]
 
 
-@pytest.mark.parametrize("wrong", [
+@for_each("wrong", [
     {"data": 10**11}, {"data": None}, {"data": [1, 2]}, {"name": 7}, {"name": None}, {"chunk": 2}, {"chunk": "1"}, {"chunk": None},
     {"name": "a" * 300}, {"total_chunks": 2}, {"total_chunks": None}, {"total_chunks": 10**12}, {"status": "?"}, {"status": None},
 ])  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 from sgmcmc_lab.samplers.diagnostics import agreement
 from sgmcmc_lab.samplers.experiment import Experiment
 from tests import sights
+from tests.helpers.cases import for_each
 
 KEPT = sights.read()
 CLOSE = 0.06
@@ -47,7 +48,7 @@ def test_what_was_kept_is_of_all_pages_and_of_enough_that_agree():
     assert sights.table(KEPT, when) in sights.README.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pair", "factor"), [("double_well × sgld", 10), ("double_well × sgld", 0.01), ("von_mises × sggmc_euler", 0.01)]
 )
 def test_a_default_step_of_another_size_is_found(pair, factor):

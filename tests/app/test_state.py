@@ -51,6 +51,7 @@ from sgmcmc_lab.samplers.parameters import Count, Real, SpecError, declared
 from sgmcmc_lab.samplers.settings import ANY_TARGET, Settings
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.own import keep
+from tests.helpers.cases import for_each, of_a_long_run
 
 # Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
@@ -96,7 +97,7 @@ def samplers_of(state):
 # AppState
 
 
-@pytest.mark.parametrize("key", TARGETS)
+@for_each("key", TARGETS, slow=of_a_long_run)
 def test_every_target_can_be_chosen(key):
     state = AppState()
     state.add_lane()
@@ -170,7 +171,7 @@ def test_lanes_are_added_up_to_four_and_removed_down_to_one():
     assert samplers_of(state) == [first.lanes[3].sampler.key]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "names"),
     [
         (lambda s: s.set_target("nonsense"), ["target", "nonsense"]),
@@ -191,7 +192,7 @@ def test_a_refused_change_changes_nothing(change, names):
     assert state.experiment == DEFAULT
 
 
-@pytest.mark.parametrize("text", ["", "1,,2", "a", "-1", "1.5", "1e9", "1;2", "9" * 5000, ",".join("1" * 500)])
+@for_each("text", ["", "1,,2", "a", "-1", "1.5", "1e9", "1;2", "9" * 5000, ",".join("1" * 500)])
 def test_a_bad_count_vector_is_refused(text):
     state = AppState()
     state.set_target("sparse_dirichlet")
@@ -203,7 +204,7 @@ def test_a_bad_count_vector_is_refused(text):
     assert state.experiment.target.values()["observed"][:3] == (5, 0, 7)
 
 
-@pytest.mark.parametrize(("name", "value"), [("alpha", 0), ("dimension", 10**6), ("dimension", 1), ("alpha", "x")])
+@for_each(("name", "value"), [("alpha", 0), ("dimension", 10**6), ("dimension", 1), ("alpha", "x")])
 def test_a_bad_dirichlet_is_refused(name, value):
     state = AppState()
     state.set_target("sparse_dirichlet")
@@ -268,7 +269,7 @@ def test_equal_samplers_have_different_titles():
     assert "0.1" in titles[1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lanes", "titles"),
     [
         (("sgld()~minibatch", "sgld()~minibatch_cv"), ("SGLD · Minibatch", "SGLD · control variates")),
@@ -288,7 +289,7 @@ def test_titles_say_what_is_not_the_same(lanes, titles):
     assert state.lane_titles() == titles
 
 
-@pytest.mark.parametrize("key", MODELS)
+@for_each("key", MODELS)
 def test_a_model_that_is_chosen_opens_on_real_data(key):
     """A link that leaves the data out goes on meaning the parameter's default."""
     state, model = AppState(), MODELS[key]
@@ -425,7 +426,7 @@ BAD_LINKS = [
 ]
 
 
-@pytest.mark.parametrize(("query", "parts"), BAD_LINKS, ids=[query[:40] for query, _ in BAD_LINKS])
+@for_each(("query", "parts"), BAD_LINKS, ids=[query[:40] for query, _ in BAD_LINKS])
 def test_a_bad_link_says_what_it_did(query, parts):
     state, messages = state_of(query)
     assert messages
@@ -487,7 +488,7 @@ def check_stops(parameter, value, stops):
         assert len(stops) <= PER_DECADE * np.log10(high / low) + 4
 
 
-@pytest.mark.parametrize(("name", "parameter"), LOGARITHMIC, ids=[name for name, _ in LOGARITHMIC])
+@for_each(("name", "parameter"), LOGARITHMIC, ids=[name for name, _ in LOGARITHMIC])
 def test_stops_of_logarithmic_sliders(name, parameter):
     low, high = parameter.bounds
     assert low > 0
@@ -503,7 +504,7 @@ def test_the_check_of_stops_catches_a_linear_scale():
         check_stops(parameter, linear[3], linear)
 
 
-@pytest.mark.parametrize("value", [0.0199999999, 0.02000000001, 0.02, 1e-6, 2.0, 0.123456789])
+@for_each("value", [0.0199999999, 0.02000000001, 0.02, 1e-6, 2.0, 0.123456789])
 def test_a_slider_holds_the_value_of_the_link(value):
     """Values that look alike at six digits are still different stops."""
     parameter = dict(LOGARITHMIC)["sgld.step_size"]
@@ -520,7 +521,7 @@ def every_parameter():
                     yield pytest.param(parameter, id=f"{cls.key}.{name}")
 
 
-@pytest.mark.parametrize("parameter", [*every_parameter()])
+@for_each("parameter", [*every_parameter()])
 def test_every_parameter_has_a_control_with_help(parameter):
     heard = []
     made = widget(parameter, parameter.default, heard.append)
@@ -609,7 +610,7 @@ def test_a_live_page_has_the_address_of_its_server(port, address, monkeypatch):
     assert made.call_args.kwargs["lab"] == address
 
 
-@pytest.mark.parametrize("steps", [10**7, 10**8, 5 * 10**9])
+@for_each("steps", [10**7, 10**8, 5 * 10**9])
 def test_the_json_of_a_long_run_can_be_read(steps):
     """The command line takes the file that the menu saves after a long run."""
     menu, _ = menu_after(steps)
@@ -634,9 +635,7 @@ def test_draws_of_a_run_too_long_for_the_page_are_refused_with_advice():
     assert "python -m sgmcmc_lab.samplers run" in message
 
 
-@pytest.mark.parametrize(
-    ("steps", "chains"), [(1, 1), (200_000, 1), (200_001, 1), (50_001, 4), (3, 10_000), (2000, 10_000)]
-)
+@for_each(("steps", "chains"), [(1, 1), (200_000, 1), (200_001, 1), (50_001, 4), (3, 10_000), (2000, 10_000)])
 def test_files_hold_a_bounded_number_of_draws(steps, chains):
     saved = export.saved(replace(DEFAULT, n_steps=steps, n_chains=chains))
     kept = steps // saved.thin * chains

@@ -14,6 +14,7 @@ from tornado.websocket import WebSocketClosedError
 from sgmcmc_lab.samplers.parameters import SpecError
 from tests.benchmarks import classroom, closed
 from tests.benchmarks.control import Fed
+from tests.helpers.cases import for_each
 
 
 class Pages:
@@ -83,7 +84,7 @@ COUNTS = classroom.Counts(
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("figure", "right", "fault"),
     [
         ("minutes", 1 / 3, 20.0),
@@ -344,7 +345,7 @@ def test_what_the_bare_page_is_fed_comes_back_from_its_file(tmp_path):
     assert [one.tolist() for one in again] == [one.tolist() for one in frames]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "sentence"),
     [
         ({"pages": 0}, f"--pages = 0.*from 1 to {classroom.MOST} pages"),

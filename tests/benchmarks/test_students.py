@@ -10,6 +10,7 @@ import pytest
 from sgmcmc_lab.samplers.parameters import SpecError
 from tests.benchmarks import students
 from tests.benchmarks.students import Hall, Reach, Student
+from tests.helpers.cases import for_each
 
 
 class Socket:
@@ -87,7 +88,7 @@ def test_a_student_who_does_not_come_has_failed():
     assert Reach.of([], 3).missing == 3
 
 
-@pytest.mark.parametrize("number", [0, -1, students.MOST + 1])
+@for_each("number", [0, -1, students.MOST + 1])
 def test_a_number_of_students_out_of_bounds_is_refused(number):
     with pytest.raises(SpecError, match=f"--class = {number}.*from 1 to {students.MOST} students"):
         students.measure(number, lambda what: None)

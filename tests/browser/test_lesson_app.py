@@ -5,10 +5,9 @@ import re
 
 import pytest
 
-from sgmcmc_lab.lessons import load_all
 from tests.browser.lab import PATIENCE, WALK, Lab, check_finite, check_width, wait_until
+from tests.helpers.course import LESSONS
 
-COURSE = load_all().lessons
 MINE = """+++
 title = "Mine"
 minutes = 3
@@ -196,7 +195,7 @@ def check_first_lesson(lab):
     lab.until(lambda: lab.steps() > rest, "the next step, part by part")
     # Fast: all claims are met before the step has run its length, or they never are.
     lab.press("Play")
-    most = COURSE["langevin"].steps[0].spec.n_steps
+    most = LESSONS["langevin"].steps[0].spec.n_steps
     while int(lab.field("speed") or 1) < 300:
         before = lab.url
         pace.press("ArrowRight")

@@ -24,7 +24,7 @@ from sgmcmc_lab.app.live_page.site import _is_live
 from sgmcmc_lab.lessons import headless
 from sgmcmc_lab.lessons.headless import live_result
 from sgmcmc_lab.lessons.lesson import Claim
-from sgmcmc_lab.lessons.library import find, load_all, load_outlines
+from sgmcmc_lab.lessons.library import find
 from sgmcmc_lab.lessons.measures import MEASURES
 from sgmcmc_lab.lessons.measures.base import MOMENTA, Evidence
 from sgmcmc_lab.samplers.compile import jit
@@ -32,6 +32,7 @@ from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.running_statistics import Statistics, Sums
 from sgmcmc_lab.samplers.trace import Divergence, Trace
 from tests.browser.hosts import CHROMIUM, Held, Host, module_of, open_page, serve, unpacked
+from tests.helpers.course import LESSONS
 
 ALLOWED = 1e-9
 EARLY = 30
@@ -52,9 +53,6 @@ def steps_of(lesson):
     """The steps whose claims the page measures, cut short."""
     found = (step for step in lesson.steps if _is_live(step) and any(is_measured(step, one) for one in step.claims))
     return [cut(step) for step in found]
-
-
-OUTLINES, _ = load_outlines([])
 
 
 def cut(step):
@@ -266,7 +264,7 @@ def looked_at(page, steps, *, edit=None, edits=None):
     return [problem for problems, _ in found for problem in problems], set().union(*(states for _, states in found))
 
 
-@pytest.mark.parametrize("key", OUTLINES)
+@pytest.mark.parametrize("key", LESSONS)
 def test_claims_of_the_course_are_those_of_the_lab(browser_page, key):
     """Each live claim early, at its reduced length, and later: numbers to 1e-9, state and words.
 
@@ -284,7 +282,7 @@ def test_most_claims_on_densities_are_measured():
     """All but those of measures that are listed here."""
     live = [
         (step, claim)
-        for lesson in load_all([]).lessons.values()
+        for lesson in LESSONS.values()
         for step in lesson.steps
         for claim in step.claims
         if claim.reduction is None and _is_live(step)
@@ -453,7 +451,7 @@ def test_snapshots_are_those_of_the_labs_short_run():
             follows(claim.make_measure(), spec.runs()[claim.lane - 1], spec.runs()[claim.lane - 1])["every"]
             for spec in (step.quick_spec, step.spec)
         ]
-        for lesson in load_all([]).lessons.values()
+        for lesson in LESSONS.values()
         for step in lesson.steps
         if _is_live(step)
         for claim in step.claims

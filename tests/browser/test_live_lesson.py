@@ -8,12 +8,12 @@ import pytest
 
 from sgmcmc_lab.app.live_page import lesson_page, site, write_site
 from sgmcmc_lab.lessons.lesson import Claim, Lesson, Question, Step, read
-from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.lessons.live import number
 from sgmcmc_lab.samplers import Experiment, SpecError
 from tests.browser import until
 from tests.browser.lab import AXE, check_width
 from tests.browser.live import MOVES, SETTLED, STILL, pages_of, steps, with_pages
+from tests.helpers.course import LESSONS
 
 LESSON = """+++
 title = "Marks"
@@ -539,7 +539,7 @@ def test_the_start_page_is_dark_where_the_reader_prefers_it(opened, theme):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_in_the_pages_without_an_experiment(opened, theme):
     """The start page and the glossary, on a telephone."""
-    lessons = list(load_all([]).lessons.values())
+    lessons = list(LESSONS.values())
     for text in (site._index(lessons), site._glossary(lessons)):
         page = opened(text, size=(390, 844), theme=theme)
         check_width(page)

@@ -13,7 +13,6 @@ from PIL import Image
 
 from sgmcmc_lab.app.live_page import document, lesson_page, live_page
 from sgmcmc_lab.lessons import read
-from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment, RunSpec
 from sgmcmc_lab.samplers.choices import default_choice
 from sgmcmc_lab.samplers.engine import Run
@@ -35,6 +34,7 @@ from tests.browser.live import (
     steps,
     with_pages,
 )
+from tests.helpers.course import LESSONS
 
 LESSON = """+++
 title = "A live lesson"
@@ -586,7 +586,7 @@ def test_the_file_is_small():
 
 @cache
 def langevin():
-    return lesson_page(load_all([]).lessons["langevin"])
+    return lesson_page(LESSONS["langevin"])
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

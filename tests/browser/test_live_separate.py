@@ -13,8 +13,9 @@ from sgmcmc_lab.app.live_page.claims import described_separately, is_separate
 from sgmcmc_lab.app.live_page.document import aimed
 from sgmcmc_lab.app.live_page.site import _is_live
 from sgmcmc_lab.lessons.headless import run_step
-from sgmcmc_lab.lessons.library import find, load_all
+from sgmcmc_lab.lessons.library import find
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
+from tests.helpers.course import LESSONS
 
 STEPS = ("bias-variance 1", "bias-variance 2", "scan 3", "bias-variance-figures 1", "bias-variance-figures 2")
 """Lesson and step."""
@@ -66,7 +67,7 @@ def differences(step, found):
 
 
 def test_the_steps_of_the_course_with_claims_on_separate_runs():
-    course = load_all([]).lessons
+    course = LESSONS
     here = {
         f"{key} {step.number}"
         for key, lesson in course.items()

@@ -16,10 +16,11 @@ from sgmcmc_lab.app.views.bundle import bundle
 from sgmcmc_lab.lessons import figures
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.lesson import Point
-from sgmcmc_lab.lessons.library import find, load_all
+from sgmcmc_lab.lessons.library import find
 from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Row, Table, reduced
 from tests.browser.hosts import CHROMIUM, Host, module_of, open_page, serve
+from tests.helpers.course import LESSONS
 
 SHORT = 300
 """Steps of a run, in which two hosts' draws are alike."""
@@ -122,7 +123,7 @@ def test_a_sweep_is_that_of_the_lab(browser_page, name):
 
 def test_the_sweeps_that_a_page_leaves_out():
     """Those on other targets or at other temperatures, and those whose measure is Python's alone."""
-    course = load_all([]).lessons
+    course = LESSONS
     every = {f"{key} {step.number}": step for key, lesson in course.items() for step in lesson.steps if step.sweep}
     here = {name for name, step in every.items() if _is_live(step) and sweeping.is_possible(step)}
     assert here == set(SWEPT)

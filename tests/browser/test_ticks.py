@@ -21,11 +21,11 @@ from sgmcmc_lab.app.views.recipes import layouts_of
 from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.theme import LIGHT
 from sgmcmc_lab.lessons import figures as figures_of_lessons
-from sgmcmc_lab.lessons import load_all
 from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Row
 from sgmcmc_lab.samplers import Experiment, Run
 from tests.browser import IDLE, new_context
+from tests.helpers.course import LESSONS
 
 LABELS = """() => {
   const out = []
@@ -257,7 +257,7 @@ def crowded(page, figure):
 def swept(key, low, high, live=False):
     """The picture of a lesson's first sweep whose results are between two numbers."""
     figures_of_lessons.prepare("bokeh")
-    step = next(step for step in load_all([]).lessons[key].steps if step.sweep is not None)
+    step = next(step for step in LESSONS[key].steps if step.sweep is not None)
     points = step.sweep.points(step.spec, False)
     sizes = np.geomspace(low, high, len(points))
     rows = [Row(point, (Estimate(float(size)),)) for point, size in zip(points, sizes, strict=True)]

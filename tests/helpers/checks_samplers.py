@@ -3,6 +3,7 @@
 ``test_samplers`` runs them over the registries.
 """
 
+import functools
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -39,6 +40,12 @@ from tests.helpers.statistics import (
 )
 
 
+@functools.cache
+def dim_of(t: str) -> int:
+    """The dimension of a target at its defaults."""
+    return TARGETS[t]().dim
+
+
 def triples():
     """Every valid (sampler, target, gradient), but recipes on targets whose energy is no formula.
 
@@ -48,7 +55,7 @@ def triples():
         for t, target in TARGETS.items():
             compiled = s == "recipe" and target.formula is Target.formula
             # A typed density has as many coordinates as are typed.
-            if sampler.fits(target) and not compiled and (t != "typed" or sampler.takes(target().dim)):
+            if sampler.fits(target) and not compiled and (t != "typed" or sampler.takes(dim_of(t))):
                 yield from ((s, t, g) for g in GRADIENTS if g in sampler.gradients_for(target))
 
 

@@ -8,6 +8,7 @@ import pytest
 from sgmcmc_lab.lessons.claims import judge, mean, quantity
 from sgmcmc_lab.lessons.lesson import Choice, Claim, Goal, Paper
 from sgmcmc_lab.lessons.measures.base import Estimate
+from tests.helpers.cases import for_each
 
 NAN = float("nan")
 NEAR, NO_ERROR = Estimate(1.0, 0.1, 1.25), Estimate(1.0)
@@ -18,7 +19,7 @@ def claim(goal, paper=None):
     return Claim("x", measure, 1, None, "value", None, (), goal, goal, paper, 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("goal", "found", "passes"),
     [
         (Goal(equals=1.05, tolerance=0.06), NEAR, True),
@@ -54,7 +55,7 @@ def test_a_claim_passes_or_fails(goal, found, passes):
     assert bool(result.reason) == (not passes)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("goal", "found", "chance"),
     [
         # Of a number the error may be a tenth of it; four standard errors where the claim names none.
@@ -108,7 +109,7 @@ TOO_SHORT = "The run does not determine this number: it is too short, or its cha
 NO_STANDARD_ERROR = "The run is too short for a standard error."
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("goal", "found", "expected", "allowed", "reason"),
     [
         (Goal(equals=1.5, tolerance=0.2), NEAR, "1.5", 0.2, "It is 0.5 away from 1.5; the tolerance is 0.2."),
@@ -158,7 +159,7 @@ def test_every_seed_is_in_the_result():
     assert (result.by_seed, result.measured, result.error) == ((1.0, 3.0), 2.0, pytest.approx(0.25))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("goal", "ours", "reason"),
     [
         (Goal(equals=1.1, tolerance=0.25), 1.25, ""),

@@ -1,13 +1,10 @@
 """Contact sheets, without a browser: which page is looked at, for how long, and what is said where there is none."""
 
-import pytest
-
 from sgmcmc_lab.app.server import contact
 from sgmcmc_lab.lessons import cli
-from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.lessons.sweep import axis_of
-
-LESSONS = load_all().lessons
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 
 
 def test_a_step_is_looked_at_after_its_answer_until_its_quick_run_is_over():
@@ -22,7 +19,7 @@ def test_a_step_is_looked_at_after_its_answer_until_its_quick_run_is_over():
         assert contact.query(lesson, step) == f"?lesson={key}&step=1&answer={step.question.answer}&speed={speed}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("readout", "steps"),
     [("step 12,345 · 3k steps/s", 12_345), ("paused at step 7", 7), ("burn-in 87 of 400", 87), ("starting", 0)],
 )

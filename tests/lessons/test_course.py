@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sgmcmc_lab.lessons import headless, load_all, sweep
+from sgmcmc_lab.lessons import headless, sweep
 from sgmcmc_lab.lessons.evidence import evidence
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.measures import scan
@@ -19,8 +19,7 @@ from sgmcmc_lab.lessons.specs import changed
 from sgmcmc_lab.samplers.lanes import max_lanes
 from sgmcmc_lab.samplers.models.run import ModelRun
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS as OWN
-
-LIBRARY = load_all()
+from tests.helpers.course import LESSONS
 
 
 def with_checks(step):
@@ -28,12 +27,11 @@ def with_checks(step):
     return replace(step, claims=(*step.claims, *step.checks), checks=())
 
 
-STEPS = {
-    (lesson.key, step.number): with_checks(step)
-    for lesson in LIBRARY.lessons.values()
-    for step in lesson.steps
-    if step.claims or step.checks
-}
+def held_to_runs(key):
+    """The steps of a lesson with claims or checks, by number."""
+    return {step.number: with_checks(step) for step in LESSONS[key].steps if step.claims or step.checks}
+
+
 FIRST = ("langevin", "step-size", "gamma")
 """Lessons whose planted fault is everywhere the same: the first two lanes exchanged."""
 
@@ -267,7 +265,7 @@ def faults_of(step, key):
     """The planted faults of a step, each with the numbers of the claims that must notice."""
     found = list(FAULTS.get((key, step.number), []))
     known = {number for _, numbers in found for number in numbers}
-    n = len(LIBRARY.lessons[key].steps[step.number - 1].claims)
+    n = len(LESSONS[key].steps[step.number - 1].claims)
     if key in FIRST and step.sweep is None:
         about = [i for i, claim in enumerate(step.claims[:n], 1) if {claim.lane, claim.against} & {1, 2}]
         found += [((1, 2), [i for i in about if i not in known])]
@@ -339,25 +337,31 @@ def judged(step, fault, sound):
 
 
 def test_every_claim_has_a_planted_fault():
-    claimed = {(lesson.key, step.number) for lesson in LIBRARY.lessons.values() for step in lesson.steps if step.claims}
+    claimed = {(lesson.key, step.number) for lesson in LESSONS.values() for step in lesson.steps if step.claims}
     wanting = {place for place in claimed if place[0] not in FIRST}
     assert wanting <= set(FAULTS) | PATCHED
-    assert set(FAULTS) | PATCHED <= set(STEPS)
+    steps = {(key, number): step for key in LESSONS for number, step in held_to_runs(key).items()}
+    assert set(FAULTS) | PATCHED <= set(steps)
     for place, faults in FAULTS.items():
         noticed = sorted(number for _, claims in faults for number in claims)
-        claims = LIBRARY.lessons[place[0]].steps[place[1] - 1].claims
+        claims = LESSONS[place[0]].steps[place[1] - 1].claims
         needed = set() if place[0] in FIRST else set(range(1, len(claims) + 1))
         assert len(set(noticed)) == len(noticed), place
-        assert needed <= set(noticed) <= set(range(1, len(STEPS[place].claims) + 1)), place
+        assert needed <= set(noticed) <= set(range(1, len(steps[place].claims) + 1)), place
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "number"), STEPS)
-def test_claims_of_a_step(key, number, monkeypatch):
+@pytest.mark.parametrize("key", LESSONS)
+def test_claims_of_a_lesson(key, monkeypatch, subtests):
     """Fails where a claim does not hold at reduced length, or holds although its experiment is at fault. Where a
     claim allows four standard errors from 64 chains, chance alone makes it fail once in 6,000 choices of the seed
     (Student's law with 63 degrees)."""
-    step = STEPS[key, number]
+    for number, step in held_to_runs(key).items():
+        with subtests.test(number=number), monkeypatch.context() as patch:
+            check_claims(key, step, patch)
+
+
+def check_claims(key, step, monkeypatch):
     if step.quick_spec.target.values().get("corpus") == "reuters":
         pytest.importorskip("lda", reason="the package with the Reuters articles is not built for this Python")
     remembered = remembering()
@@ -382,8 +386,8 @@ def test_claims_of_a_step(key, number, monkeypatch):
         held = [f"{x.claim.says} {x.measured:g}, allowed {x.allowed}" for x in judged(some, fault, sound) if x.passed]
         assert not held, f"with {fault}: {held}"
         asked.clear()
-    if (key, number) in PATCHED:
+    if (key, step.number) in PATCHED:
         monkeypatch.setattr(scan, "exact_tau", lambda m, n, variance: 1 + variance * n / m)
-        n = len(LIBRARY.lessons[key].steps[number - 1].claims)
+        n = len(LESSONS[key].steps[step.number - 1].claims)
         again = [headless._judge(claim, sound.lanes, sound.table, True) for claim in step.claims[:n]]
         assert not [x.claim.says for x in again if x.passed]

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sgmcmc_lab.lessons.glossary import Term, found, glossary, used
-from sgmcmc_lab.lessons.library import COURSE, load_all
-
-LESSONS = [lesson for lesson in load_all().lessons.values() if (COURSE / lesson.file).is_file()]
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 
 
 def texts(step):
@@ -33,23 +32,22 @@ def too_early(lessons):
 
 
 def test_no_term_is_used_before_it_is_introduced():
-    assert too_early(LESSONS) == []
+    assert too_early(LESSONS.values()) == []
 
 
 @pytest.mark.slow
 def test_a_term_that_comes_too_early_is_found():
     """The planted faults: an abbreviation in the first step, alone and spelled out; and a lesson put first."""
-    first = LESSONS[0]
+    first, *others = LESSONS.values()
     for text, faults in (("HMC.", ["HMC"]), ("Hamiltonian Monte Carlo (HMC).", []), ("$$HMC$$", [])):
         planted = replace(first, steps=(replace(first.steps[0], text=text), *first.steps[1:]))
-        assert too_early([planted, *LESSONS[1:]]) == [f"{first.file} 1: {name}" for name in faults]
-    assert too_early([LESSONS[-1], *LESSONS[:-1]])
+        assert too_early([planted, *others]) == [f"{first.file} 1: {name}" for name in faults]
+    assert too_early([others[-1], first, *others[:-1]])
 
 
-@pytest.mark.parametrize("term", glossary(), ids=lambda term: term.name)
+@for_each("term", glossary(), ids=lambda term: term.name)
 def test_a_term_is_introduced_where_the_glossary_says(term):
-    (lesson,) = [lesson for lesson in LESSONS if lesson.key == term.lesson]
-    step = lesson.steps[term.step - 1]
+    step = LESSONS[term.lesson].steps[term.step - 1]
     in_formula = bool(term.formula) and term.formula in step.text
     assert in_formula or term in used(texts(step))
     assert term.says.endswith(".")

@@ -13,7 +13,7 @@ import pytest
 from latex2mathml.converter import convert
 
 from sgmcmc_lab import lessons
-from sgmcmc_lab.lessons import document, load_all, read
+from sgmcmc_lab.lessons import document, read
 from sgmcmc_lab.lessons import formulas as drawing
 from sgmcmc_lab.lessons.cli import main
 from sgmcmc_lab.lessons.document import prose_problem
@@ -25,6 +25,8 @@ from sgmcmc_lab.lessons.prose import formulas
 from sgmcmc_lab.lessons.scripts import policy
 from sgmcmc_lab.lessons.sweep import axis_of
 from sgmcmc_lab.samplers import RunSpec, SpecError, run
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "lessons" / "README.md").read_text(encoding="utf-8")
@@ -56,7 +58,7 @@ def drawn(tex, alone):
 @pytest.mark.slow
 def test_all_formulas_are_drawn():
     """Formulas of every lesson and the glossary, in their lines and displayed: none shows a word of TeX."""
-    listed = {tex for text in texts([*load_all().lessons.values(), *glossary()]) for tex in formulas(text)}
+    listed = {tex for text in texts([*LESSONS.values(), *glossary()]) for tex in formulas(text)}
     assert len(listed) > 150
     for tex in sorted(listed):
         for alone in (False, True):
@@ -79,7 +81,7 @@ def test_bars_brackets_and_primes_stand_on_the_line():
         assert drawn(tex, True) == "".join(ElementTree.fromstring(convert(tex)).itertext())
 
 
-@pytest.mark.parametrize("tex", [r"\nosuchsign x", r"\frac{1}{", r"\left( x"])
+@for_each("tex", [r"\nosuchsign x", r"\frac{1}{", r"\left( x"])
 def test_a_formula_that_cannot_be_drawn_is_refused(tex):
     with pytest.raises(SpecError, match="formula"):
         mathml(tex, True)
@@ -199,7 +201,7 @@ def test_a_sweep_of_two_axes_has_a_slider(lesson, outcomes):
 
 def test_every_sweep_of_the_course_has_an_axis_to_be_drawn_against():
     """Fails where claims are about slopes along more than one."""
-    swept = [step for one in load_all().lessons.values() for step in one.steps if step.sweep is not None]
+    swept = [step for one in LESSONS.values() for step in one.steps if step.sweep is not None]
     found = [axis_of(step) for step in swept]
     assert all(name in {axis.name for axis in step.sweep.axes} for name, step in zip(found, swept, strict=True))
     assert {"sampler.step_size", "gradient.batch_size"} <= set(found)
@@ -281,7 +283,7 @@ LINKED = [
 """Formulas that would be more than signs, in the library that draws them here or in the one that does on the page."""
 
 
-@pytest.mark.parametrize("tex", LINKED)
+@for_each("tex", LINKED)
 def test_a_formula_is_of_signs_alone(tex):
     with pytest.raises(SpecError, match=r"^formula = "):
         mathml(tex, False)
@@ -295,7 +297,7 @@ def test_a_link_in_a_formula_is_seen(monkeypatch):
     assert "javascript:" in mathml(LINKED[0], False)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", [r"\text{<{}img src=x onerror=1>}", r"\text{&lt;b&gt;}", r"\text{&amp;lt;b&amp;gt;}", r"\unicode{60}b"]
 )
 def test_the_text_of_a_formula_is_text(text):
@@ -323,7 +325,7 @@ MARKED = [
 ]
 
 
-@pytest.mark.parametrize("text", MARKED)
+@for_each("text", MARKED)
 def test_a_text_has_links_to_web_pages_alone(text):
     assert prose_problem(f"First.\n\n{text}")[0] >= 2
 
@@ -340,7 +342,7 @@ def test_a_handout_runs_its_own_scripts_and_no_other():
     assert [b64encode(sha256(text).digest()).decode() for text in (b"1", b"a\nb")] == sums
     assert "unsafe-inline" not in first.partition("style-src")[0] and sums[0] not in other
     assert "default-src 'none'" in first and "script-src 'none'" in policy("")
-    made = handout(next(iter(load_all().lessons.values())), {})
+    made = handout(next(iter(LESSONS.values())), {})
     assert made.index("Content-Security-Policy") < made.index("<style")
 
 

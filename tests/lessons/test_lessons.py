@@ -25,21 +25,21 @@ from sgmcmc_lab.samplers import Choice, Experiment, RunSpec, SpecError, engine
 from sgmcmc_lab.samplers.models import METHODS, MODELS, Method, Model
 from sgmcmc_lab.samplers.models.run import start
 from sgmcmc_lab.samplers.parameters import Count, Real
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 from tests.helpers.statistics import critical
-
-LIBRARY = load_all()
-
 
 # --- the course ------------------------------------------------------------------------------------------------------
 
 
 def test_every_file_of_the_course_loads():
-    assert LIBRARY.problems == ()
+    library = load_all()
+    assert library.problems == ()
     names = {path.name for path in COURSE.glob("*.md")}
-    assert names == {lesson.file for lesson in LIBRARY.lessons.values()}
-    assert list(LIBRARY.lessons) == [key for _, key in sorted((x.order, x.key) for x in LIBRARY.lessons.values())]
-    keys = list(LIBRARY.lessons)
-    for lesson in LIBRARY.lessons.values():
+    assert names == {lesson.file for lesson in library.lessons.values()}
+    keys = list(library.lessons)
+    assert keys == list(LESSONS) == [key for _, key in sorted((x.order, x.key) for x in library.lessons.values())]
+    for lesson in library.lessons.values():
         for key in lesson.needs:
             assert keys.index(key) < keys.index(lesson.key), f"{lesson.key} needs {key}, which comes after it"
 
@@ -237,7 +237,7 @@ def test_presets_are_lanes():
     from sgmcmc_lab.samplers.kernels.recipe import parameters_of
     from sgmcmc_lab.samplers.recipe.presets import preset
 
-    step = LIBRARY.lessons["gamma"].steps[0]
+    step = LESSONS["gamma"].steps[0]
     values = step.spec.lanes[1].sampler.values()
     wanted = parameters_of(preset("naive_sgrhmc", 1, step.spec.make_target().formula(), shift=0.5))
     assert {name: values[name] for name in wanted} == wanted
@@ -361,7 +361,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "line", "message"), BAD)
+@for_each(("old", "new", "line", "message"), BAD)
 def test_bad_input_is_told_with_its_line(tmp_path, old, new, line, message):
     assert WHOLE.count(old) >= 1, old
     path = lesson_file(tmp_path, WHOLE.replace(old, new, 1))
@@ -394,7 +394,7 @@ def test_broken_files_stop_no_others(tmp_path, monkeypatch):
     lesson_file(tmp_path, "Just a note.", "README.md")
     monkeypatch.setenv(VARIABLE, os.pathsep.join([str(tmp_path), str(tmp_path / "none")]))
     library = load_all()
-    assert list(library.lessons) == [*LIBRARY.lessons, "good", "needy"]
+    assert list(library.lessons) == [*LESSONS, "good", "needy"]
     assert len(library.problems) == 6, library.problems
     for expected in (
         "01-broken.md:3: it is not TOML",
@@ -732,7 +732,7 @@ def test_a_run_that_blew_up_has_no_number():
     assert measured(MEASURES["diverged"](), lane("double_well")).value == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("formula", "shown"),
     [
         ("10000", "10,000"),
@@ -766,7 +766,7 @@ def test_a_recorded_number_must_still_be_measured(tmp_path):
 def test_the_live_mark_waits_and_then_agrees():
     """A live claim is open until the reduced length, then judged by its reduced goal, and from the full length by the
     full one: with the same number as the headless run, for the draws are the same."""
-    step = LIBRARY.lessons["langevin"].steps[1]
+    step = LESSONS["langevin"].steps[1]
     runs = [engine.Run(spec) for spec in step.spec.runs()]
     about = step.claims[1]
     for goal in (step.spec.burn_in + step.quick_spec.n_steps - 1, step.spec.burn_in + step.quick_spec.n_steps):
@@ -948,7 +948,7 @@ def test_a_lesson_with_the_names_of_before_reads_the_same(tmp_path, coins):
     assert then == now
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new", "line", "message"),
     [
         ("n_steps = [50, 20]", "n_steps = [50]", 9, "or a list of 2"),
@@ -1012,7 +1012,7 @@ def test_whatever_lies_in_a_folder_of_lessons_stops_no_other(tmp_path, monkeypat
     monkeypatch.setattr(os, "open", opened)
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     library = load_all()
-    assert list(library.lessons) == [*LIBRARY.lessons, "good"]
+    assert list(library.lessons) == [*LESSONS, "good"]
     assert sorted(library.problems) == [
         "01-pipe.md:1: it cannot be read: it is not an ordinary file.",
         "02-nowhere.md:1: it cannot be read: no such file or directory.",
@@ -1072,7 +1072,7 @@ def test_a_text_is_searched_only_where_it_has_a_length_that_is_allowed(tmp_path,
     assert max(searched) <= document.MAX_PROSE
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("row", "title"),
     [
         ("## One", "One"),
@@ -1088,7 +1088,7 @@ def test_headings(row, title):
     assert document._heading(row) == title
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["{{ onclick='x'}", "{a{b onload =", "{: .x}", "[[a]: javascript:x", "[a[b]: data:x", "[[x](javascript:x)"]
 )
 def test_brackets_in_brackets_hide_nothing(text):

@@ -24,6 +24,8 @@ from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Cluster, Processes, Results, in_process, in_threads, reduced, slope
 from sgmcmc_lab.samplers import RunSpec, engine
 from sgmcmc_lab.samplers.diagnostics import ks
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "sgmcmc_lab.lessons"]
@@ -361,7 +363,7 @@ def test_bad_input_of_a_sweep(tmp_path, old, new, line, message):
 def test_the_list_names_every_lesson(folder, capsys):
     assert main([]) == 0
     out = capsys.readouterr().out
-    for key, lesson in load_all().lessons.items():
+    for key, lesson in LESSONS.items():
         assert f"{key} " in out
         assert f"{lesson.title} ({lesson.minutes} minutes" in out
 
@@ -467,7 +469,7 @@ def test_the_table_has_the_papers_numbers(folder, tmp_path):
     assert len({row.count("|") for row in rows[:3]}) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("number", "allowed", "found"),
     [
         ("0.138", "0.138 ± 0.015", True),

@@ -3,14 +3,15 @@
 import re
 from dataclasses import replace
 
-import pytest
-
 from sgmcmc_lab.app.views import VIEWS
-from sgmcmc_lab.lessons.library import load_all
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 from tests.helpers.seen import NAMED, SEEN, measured
 
-LESSONS = load_all().lessons
-PLACES = [(key, step.number) for key, lesson in LESSONS.items() for step in lesson.steps if step.spec is not None]
+
+def places():
+    return [(key, step.number) for key, lesson in LESSONS.items() for step in lesson.steps if step.spec is not None]
+
 
 TITLED = {VIEWS[key].title: key for key in VIEWS if " " in VIEWS[key].title}
 """The titles of views as a text has them: a title of several words means nothing else."""
@@ -25,7 +26,7 @@ def missing(step):
     return out + [f"a claim: {key}" for key in measured(step.claims) if not set(SEEN[key].split()) & set(step.views)]
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
+@for_each("place", places, ids=str)
 def test_a_step_shows_what_it_speaks_of(place):
     """Fails where a student is told to watch something that is not on the page.
 
@@ -47,6 +48,6 @@ def test_what_is_left_out_is_missed():
     assert "a claim: variance" in missing(replace(first, views=("ks",)))
     assert missing(replace(first, text="See the State space, the Torus map.")) == ["the text: Torus map"]
     # A step of an appendix has no watch sentence.
-    watched = [watch for key, number in PLACES if (watch := LESSONS[key].steps[number - 1].watch)]
+    watched = [watch for key, number in places() if (watch := LESSONS[key].steps[number - 1].watch)]
     named = [watch for watch in watched if any(re.search(one, watch) for one in NAMED)]
     assert len(named) > 0.8 * len(watched)

@@ -7,10 +7,10 @@ import pytest
 from sgmcmc_lab.lessons import read
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.lesson import ANSWER, MEASURE, WATCH
-from sgmcmc_lab.lessons.library import load_all
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 from tests.helpers.seen import SEEN, measured, named
 
-LESSONS = load_all().lessons
 READ = {view for views in SEEN.values() for view in views.split()}
 """Views of which some measure reads a number."""
 
@@ -41,7 +41,7 @@ def of_lesson(lesson):
     return [f"{step.number}, {one}" for step in lesson.steps for one in unsupported(step)]
 
 
-@pytest.mark.parametrize("key", LESSONS)
+@for_each("key", LESSONS)
 def test_answers_and_watch_sentences_are_supported(key):
     """Fails where a sentence has no support."""
     found = of_lesson(LESSONS[key])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
-from sgmcmc_lab.lessons import load_all
 from sgmcmc_lab.lessons.claims import quantity
 from sgmcmc_lab.lessons.cli import main
 from sgmcmc_lab.lessons.evidence import evidence, measured
@@ -16,14 +15,23 @@ from sgmcmc_lab.lessons.specs import changed, choice_data
 from sgmcmc_lab.samplers import Run
 from sgmcmc_lab.samplers.models.run import start
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 
-LESSONS = load_all().lessons
-EXERCISES = {
-    (key, step.number, number): exercise
-    for key, lesson in LESSONS.items()
-    for step in lesson.steps
-    for number, exercise in enumerate(step.exercises, 1)
-}
+
+def exercises_of(key):
+    """The exercises of a lesson, by lesson, step and number."""
+    return {
+        (key, step.number, number): exercise
+        for step in LESSONS[key].steps
+        for number, exercise in enumerate(step.exercises, 1)
+    }
+
+
+def exercise_at(place):
+    return exercises_of(place[0])[place]
+
+
 FEW = 20
 DIVERGES = {("langevin", 1, 1): 2}
 """The lane of an exercise whose solution says that it blows up."""
@@ -139,25 +147,28 @@ OTHER_METHOD_STEPS = 1000
 # Notes and exercises
 
 
-@pytest.mark.parametrize("key", LESSONS)
+@for_each("key", LESSONS)
 def test_a_lesson_has_notes_and_exercises(key):
     lesson = LESSONS[key]
     assert lesson.steps[0].teacher
     assert sum(len(step.exercises) for step in lesson.steps) >= 2
 
 
-def soon_known(place):
+def soon_known(spec):
     """Whether the target's exact answers take no long run; claims run the same samplers on one whose answers do."""
-    spec = EXERCISES[place].experiment
     return spec.of_model or TARGETS[spec.target.key].exact_law
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "place", [place for place in EXERCISES if soon_known(place)], ids=lambda place: "-".join(map(str, place))
-)
-def test_the_experiment_of_an_exercise_runs(place):
-    spec = EXERCISES[place].experiment
+@pytest.mark.parametrize("key", LESSONS)
+def test_the_experiments_of_exercises_run(key, subtests):
+    for place, exercise in exercises_of(key).items():
+        if soon_known(exercise.experiment):
+            with subtests.test(place=place):
+                check_experiment(place, exercise.experiment)
+
+
+def check_experiment(place, spec):
     if spec.of_model:
         runs, steps = start(spec, spec.make_model()), 1
     else:
@@ -215,9 +226,9 @@ def off(lanes, measure, lane, text):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", NUMBERS, ids=lambda place: "-".join(map(str, place)))
+@for_each("place", NUMBERS, ids=lambda place: "-".join(map(str, place)), apart=lambda place: place[0])
 def test_the_numbers_of_a_solution_hold(place):
-    exercise = EXERCISES[place]
+    exercise = exercise_at(place)
     lanes = Lanes(place, exercise.experiment)
     for measure, lane, text in NUMBERS[place]:
         assert all(each in exercise.solution for each in np.atleast_1d(text))
@@ -227,7 +238,7 @@ def test_the_numbers_of_a_solution_hold(place):
 
 def test_noise_across_the_ridge_creeps_by_the_closed_form():
     """τ of θ₁ of the linear chain θ ← (I − εDA)θ + N(0, 2εD) in the exercise whose run takes long."""
-    exercise = EXERCISES["recipe-d", 1, 1]
+    exercise = exercise_at(("recipe-d", 1, 1))
     for lane, correlation, text in ((0, -0.9, "3,600"), (1, 0.0, "360")):
         step = exercise.experiment.lanes[lane].sampler.values()["step_size"]
         precision = np.linalg.inv([[1.0, 0.9], [0.9, 1.0]])
@@ -241,7 +252,7 @@ def test_noise_across_the_ridge_creeps_by_the_closed_form():
 
 def test_a_number_that_does_not_hold_is_found():
     place = ("dw", 1, 1)
-    lanes = Lanes(place, changed(EXERCISES[place].experiment, {"sampler.step_size": 0.4}))
+    lanes = Lanes(place, changed(exercise_at(place).experiment, {"sampler.step_size": 0.4}))
     away, allowed = off(lanes, "variance", 1, "1.33")
     assert away > allowed
 
@@ -273,7 +284,7 @@ def problems(path, lessons):
     return out
 
 
-@pytest.mark.parametrize("path", paths(), ids=lambda path: path.title)
+@for_each("path", paths(), ids=lambda path: path.title)
 def test_a_path_names_steps_and_keeps_its_time(path):
     assert problems(path, LESSONS) == []
 

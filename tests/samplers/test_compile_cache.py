@@ -28,6 +28,7 @@ from numba.core.typing import templates
 from sgmcmc_lab.samplers import RunSpec, engine, stored_files
 from sgmcmc_lab.samplers.compile import cache, content, jit
 from sgmcmc_lab.samplers.expressions import compiler
+from tests.helpers.cases import for_each
 
 ROOT = Path(__file__).parents[2]
 
@@ -144,6 +145,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes and links are of POSIX")
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_file_is_as_if_it_were_absent(damage, lab):
@@ -166,6 +168,7 @@ def test_without_the_digest_another_functions_code_is_run(lab, monkeypatch):
     assert lab.start() == (48.0, path) and lab.compiled == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["open", "fstat"])
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOLCK])
 def test_a_file_that_cannot_be_read_is_as_if_it_were_absent(call, number, lab, monkeypatch):
@@ -537,7 +540,7 @@ def digest(*edit, signature=jit.POTENTIAL):
     return content.digest_of(reaching(*edit), signature)
 
 
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@for_each("edit", EDITS.values(), ids=EDITS)
 def test_an_edit_of_what_a_function_reaches_is_noticed(edit):
     same = list(EDITS.values()).index(edit) < 4
     assert (digest(*edit) == digest()) == same

@@ -25,6 +25,7 @@ from sgmcmc_lab.samplers.models.topics.minibatch_gibbs import MinibatchGibbs as 
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.linear_regression import LinearRegression
+from tests.helpers.cases import for_each
 from tests.helpers.checks_methods import small_model
 
 # --- samplers × gradients: the tables -------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ def test_every_sampler_and_gradient_is_in_the_tables():
     assert not untimed, f"a sampler is in SAMPLERS and in TIME of this file; these are not in both: {untimed}"
 
 
-@pytest.mark.parametrize(("s", "g"), [(s, g) for s, g in PAIRS if s in STEP])
+@for_each(("s", "g"), [(s, g) for s, g in PAIRS if s in STEP])
 def test_gradients_and_data_of_a_step(s, g):
     """Also in pieces. Fails for a step whose price is another sampler's, or for a chain's price for all of them."""
     run, t = run_of(s, g, n_chains=11), target_of(s)
@@ -210,7 +211,7 @@ def test_gradients_and_data_of_a_step(s, g):
     assert (run.trace().gradients, run.trace().data_seen) == (run.gradients, run.data_seen)
 
 
-@pytest.mark.parametrize("s", [s for s in SAMPLERS if s in TIME])
+@for_each("s", [s for s in SAMPLERS if s in TIME])
 def test_time_of_a_step(s):
     assert SAMPLERS[s](**params_of(s)).time_per_step == pytest.approx(TIME[s], rel=1e-12)
 
@@ -282,7 +283,7 @@ PER_CALL = {"mala": 1, "barker": 1, "nuts": 1, "parallel_tempering": RUNGS}
 """So many first gradients of every chain they compute again for every piece of a run, which is no part of a step."""
 
 
-@pytest.mark.parametrize(("s", "g"), ON_DATA)
+@for_each(("s", "g"), ON_DATA)
 def test_what_is_reported_is_what_is_computed(s, g):
     """The compiled functions' own calls, over whole periods of SVRG's anchor. Fails where a kernel computes more
     gradients than it says, or an estimator touches more data."""
@@ -355,8 +356,8 @@ ALIKE = 0.025
 three standard deviations are below .017, a false alarm in two million, and what the step size adds is below .008."""
 
 
-@pytest.mark.parametrize("factor", [1, 2])
-@pytest.mark.parametrize("s", [s for s in SMALL if SAMPLERS[s].fits(TARGETS["gaussian"])])
+@for_each("factor", [1, 2])
+@for_each("s", [s for s in SMALL if SAMPLERS[s].fits(TARGETS["gaussian"])])
 def test_a_chain_forgets_its_start_in_the_time_that_its_steps_advance(s, factor):
     """The mean of chains from θ = 3 on N(0, 1) after t = 1: e⁻¹ of overdamped dynamics. The planted fault, a time per
     step that is doubled, makes half as many steps."""
@@ -432,7 +433,7 @@ def test_every_method_is_in_the_table():
     assert set(METHODS) == set(SEEN), set(METHODS) ^ set(SEEN)
 
 
-@pytest.mark.parametrize("key", SEEN)
+@for_each("key", SEEN)
 def test_data_of_a_step_of_a_method(key):
     """At every setting that it is tried at, over several steps."""
     for values in METHODS[key].tried_at:
@@ -447,7 +448,7 @@ def test_data_of_a_step_of_a_method(key):
 TRIAL, RATIO = 30, 5.0
 
 
-@pytest.mark.parametrize("key", ["minibatch_gibbs", "cluster_minibatch", "sparse_minibatch"])
+@for_each("key", ["minibatch_gibbs", "cluster_minibatch", "sparse_minibatch"])
 def test_a_trial_costs_what_all_data_cost(key):
     """Each size is tried for the price of ``trial`` steps with all data, N w_z + w_θ each, and the first after a tenth
     of them. Fails where w_θ is left out of the price: small sizes are then tried too briefly."""
@@ -472,7 +473,7 @@ def test_a_trial_costs_what_all_data_cost(key):
     assert {m: made.count(m) for m in sizes} == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("s", "g", "data"),
     [
         ("sgld", "full", N),

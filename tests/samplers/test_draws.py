@@ -12,6 +12,7 @@ import pytest
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.long_run import LongRun
 from tests import draws
+from tests.helpers.cases import for_each
 
 KEPT = draws.read()
 MEND = f"where this is meant, run {draws.COMMAND}, commit {draws.KEPT.name}, and say in CHANGELOG.md that draws change"
@@ -51,7 +52,7 @@ def changed(names: Iterable[str]) -> dict[str, str]:
 SOME = covering(KEPT)
 
 
-@pytest.mark.parametrize("name", SOME)
+@for_each("name", SOME)
 def test_few_draw_what_was_kept(name):
     assert not changed([name]), MEND
 
@@ -100,7 +101,7 @@ EXACT = "sgld × gaussian × full"
 BY_VALUE = "sgld × logistic_regression × minibatch"
 
 
-@pytest.mark.parametrize("at", [(0, 0, 0), (1, 25, 0), (2, -1, 0)])
+@for_each("at", [(0, 0, 0), (1, 25, 0), (2, -1, 0)])
 def test_another_last_bit_is_found(at):
     found = draws.of_sampler(*EXACT.split(draws.BETWEEN))
     assert isinstance(KEPT[EXACT], str) and not draws.Drawn.of(found).differs(KEPT[EXACT])
@@ -108,7 +109,7 @@ def test_another_last_bit_is_found(at):
     assert draws.Drawn.of(found).differs(KEPT[EXACT])
 
 
-@pytest.mark.parametrize("at", [(0, 0), (1, 25), (2, -1)])
+@for_each("at", [(0, 0), (1, 25), (2, -1)])
 def test_a_draw_that_is_a_millionth_off_is_found(at):
     """Another last digit of all draws is not: that is libm's."""
     found = draws.of_sampler(*BY_VALUE.split(draws.BETWEEN))

@@ -33,7 +33,8 @@ from sgmcmc_lab.samplers.running_statistics import (
 )
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.own import Table, keep
-from tests.helpers.checks_samplers import OFFERED, SMALL, SOON, check_card, small_tables, soon_known
+from tests.helpers.cases import for_each
+from tests.helpers.checks_samplers import OFFERED, SMALL, SOON, check_card, dim_of, small_tables, soon_known
 from tests.helpers.statistics import put_sampler
 
 
@@ -41,7 +42,7 @@ def one_target_a_sampler():
     """Every sampler and estimator once, on a target with two or more coordinates where there is one."""
     chosen = {}
     for s, t, g in OFFERED:
-        if (s, g) not in chosen or (TARGETS[chosen[s, g]]().dim == 1 and TARGETS[t]().dim > 1):
+        if (s, g) not in chosen or dim_of(chosen[s, g]) == 1 < dim_of(t):
             chosen[s, g] = t
     return [(s, t, g) for (s, g), t in chosen.items()]
 
@@ -67,7 +68,7 @@ def sums_of(run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("s", "t", "g"), EACH)
+@for_each(("s", "t", "g"), EACH, apart=lambda s, *rest: s)
 def test_chunks_do_not_change_the_draws(s, t, g):
     """Fails where a kernel keeps state outside ``State``, or uses random numbers at the start or end of a chunk.
 
@@ -108,7 +109,7 @@ def test_the_draws_differ_with_the_seed_and_between_chains():
     assert not np.any(a[0] == a[1])
 
 
-@pytest.mark.parametrize(("s", "t", "g"), EACH)
+@for_each(("s", "t", "g"), EACH)
 def test_run_gives_what_advance_gives(s, t, g):
     """Fails where ``run`` loses or repeats steps when it adapts its chunks to the clock."""
     spec = RunSpec.of(t, s, g, sampler_params=SOON.get(s, {}), n_steps=700, burn_in=11, n_chains=2, seed=3)
@@ -132,7 +133,7 @@ COUNTED = [
 ]
 
 
-@pytest.mark.parametrize(("t", "s", "g", "settings"), COUNTED)
+@for_each(("t", "s", "g", "settings"), COUNTED)
 def test_histograms_count_every_draw(t, s, g, settings):
     """Fails where a draw is counted twice, not at all, or in the wrong bin; the outer bins count what is outside.
 
@@ -158,7 +159,7 @@ def test_values_outside_the_histogram_are_counted_in_its_outer_bins():
     assert (counts[0], counts[-1], counts[1:-1].sum()) == (10, 10, 0)
 
 
-@pytest.mark.parametrize(("t", "s", "g", "settings"), COUNTED)
+@for_each(("t", "s", "g", "settings"), COUNTED)
 def test_moments_are_those_of_the_draws(t, s, g, settings):
     """Fails where a power sum misses draws, or where mean and variance are scaled back wrongly."""
     run, values = full_trace(t, s, g, **settings)
@@ -185,7 +186,7 @@ def test_joint_histogram_counts_pairs():
     assert expected.sum() > 17_000
 
 
-@pytest.mark.parametrize(("t", "s", "g", "settings"), COUNTED)
+@for_each(("t", "s", "g", "settings"), COUNTED)
 def test_autocovariance_sums_at_every_level(t, s, g, settings):
     """Fails where a level starts at the wrong step, forgets values between chunks, or pairs the wrong lags.
 
@@ -215,7 +216,7 @@ def test_autocovariance_sums_at_every_level(t, s, g, settings):
                 )
 
 
-@pytest.mark.parametrize(("t", "s", "g", "settings"), COUNTED)
+@for_each(("t", "s", "g", "settings"), COUNTED)
 def test_history_and_tail_are_the_draws(t, s, g, settings):
     """Fails where the thinned history is not every ``stride``-th counted step from the first, or the tail has a gap."""
     run, values = full_trace(t, s, g, **settings)
@@ -261,7 +262,7 @@ def test_a_restart_counts_from_nothing():
         np.testing.assert_array_equal(sums_of(run)[name], empty[name], err_msg=name)
 
 
-@pytest.mark.parametrize("thin", [1, 2, 3, 7, 400, 401])
+@for_each("thin", [1, 2, 3, 7, 400, 401])
 def test_thin_keeps_every_thin_th_step(thin):
     """Fails where another draw is kept than those of steps thin, 2·thin, … after the burn-in, or their number is not
     n_steps // thin; and where thinning touches the statistics, which count every step."""
@@ -332,8 +333,8 @@ CHANGED = [
 ]
 
 
-@pytest.mark.parametrize(("t", "s", "g", "n_chains", "params", "target_params"), CHANGED)
-@pytest.mark.parametrize("burn_in", [0, 5 * HISTORY])
+@for_each(("t", "s", "g", "n_chains", "params", "target_params"), CHANGED)
+@for_each("burn_in", [0, 5 * HISTORY])
 def test_statistics_after_a_change_are_a_fresh_ones(t, s, g, n_chains, params, target_params, burn_in):
     """Fails where a field of the statistics, or a count, keeps something of what was before a change.
 
@@ -466,8 +467,8 @@ def finite(run):
     return not unset and all(np.isfinite(part).all() for part in parts) and np.isfinite(run.trace().draws).all()
 
 
-@pytest.mark.parametrize("chunk", [1, 100_000])
-@pytest.mark.parametrize(
+@for_each("chunk", [1, 100_000])
+@for_each(
     ("s", "params"),
     [("sgld", {"step_size": 0.5}), ("sghmc", {"step_size": 1.5}), ("hmc", {"step_size": 2.0, "accept": False})],
 )
@@ -514,7 +515,7 @@ def test_hmc_rejects_a_proposal_that_overflows():
 def test_every_target_refuses_a_wild_step_or_survives_it(t):
     """Fails where the largest step size leads to NaN in the statistics instead of a divergence with a message."""
     for s, sampler in SAMPLERS.items():
-        if not (sampler.fits(TARGETS[t]) and sampler.takes(TARGETS[t]().dim)):
+        if not (sampler.fits(TARGETS[t]) and sampler.takes(dim_of(t))):
             continue
         params = {"step_size": dict(declared(sampler))["step_size"].bounds[1]} if s != "exact" else {}
         run = collect_until(
@@ -713,7 +714,7 @@ def test_every_sampler_file_is_registered():
     assert found == dict(SAMPLERS)
 
 
-@pytest.mark.parametrize("s", SAMPLERS)
+@for_each("s", SAMPLERS)
 def test_every_sampler_has_its_card(s):
     """Fails where a card would have an empty line, two samplers share a title, or a parameter has no help."""
     check_card(SAMPLERS[s])
@@ -788,7 +789,7 @@ def knobs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("s", "t", "g", "owner", "name"), list(knobs()))
+@for_each(("s", "t", "g", "owner", "name"), list(knobs()), apart=lambda s, *rest: s)
 def test_every_parameter_has_an_effect(s, t, g, owner, name):
     """Fails where a knob turns nothing: from the same start and seed, another value must give other draws."""
     cls = {"sampler": SAMPLERS[s], "target": TARGETS[t], "gradient": GRADIENTS[g]}[owner]

@@ -17,6 +17,7 @@ from sgmcmc_lab.samplers.kernels.rwm import RWM
 from sgmcmc_lab.samplers.step_terms import Play, TooLongError
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE, SIMPLEX
+from tests.helpers.cases import for_each
 from tests.helpers.checks_samplers import FEW_DATA, OFFERED, worked_out_once
 from tests.helpers.statistics import put_sampler
 
@@ -192,7 +193,7 @@ ENERGIES = [(1e300, 0.0), (-1e300, 0.0), (1.0, 1e300), (1.0, -1e300), (1e-300, 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("s", "base"), FREE)
+@for_each(("s", "base"), FREE, apart=lambda s, base: base)
 def test_energies_of_any_size(s, base):
     """Energies of ±10³⁰⁰, and slopes as steep: draws are finite or a divergence is said, and the plain step raises
     nothing."""
@@ -232,8 +233,8 @@ def farthest(run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("s", "base"), [pair for pair in ADJUSTED_ON if pair[1] != "fisher"])
-@pytest.mark.parametrize("beyond", [np.nan, np.inf, -np.inf])
+@for_each(("s", "base"), [pair for pair in ADJUSTED_ON if pair[1] != "fisher"])
+@for_each("beyond", [np.nan, np.inf, -np.inf])
 def test_no_chain_goes_where_the_energy_is_not_finite(s, base, beyond):
     """Beyond 1.5 the energy is NaN, ∞ or −∞: no compiled step and no plain step of a sampler with an accept step ends
     there. Fault: without one they do; and random-walk Metropolis that takes −∞ for a good energy does."""
@@ -301,7 +302,7 @@ def test_particles_in_one_place_stay_there():
     assert np.ptp(run.position) > 0.2
 
 
-@pytest.mark.parametrize("s", ["cir", "sgrld", "root_sgld", "rmhmc"])
+@for_each("s", ["cir", "sgrld", "root_sgld", "rmhmc"])
 def test_gamma_of_the_smallest_shape(s):
     """Gamma(0.01, 1), whose quantiles of 5 % are below the smallest double: draws are finite and not negative."""
     run = engine.Run(

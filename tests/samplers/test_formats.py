@@ -14,6 +14,7 @@ from sgmcmc_lab.samplers import Experiment, migrations
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.migrations import VERSION
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 
 FOLDER = Path(__file__).parent / "formats"
 STORED = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
@@ -61,7 +62,7 @@ def check(one, state, spec, kind):
             assert getattr(state, name) == page[name], name
 
 
-@pytest.mark.parametrize("one", stored("links"))
+@for_each("one", stored("links"))
 def test_a_link_of_any_version_opens_what_it_opened(one):
     state, messages = open_link(one["query"])
     if one["page"]["place"] and "target=" not in one["query"]:
@@ -72,7 +73,7 @@ def test_a_link_of_any_version_opens_what_it_opened(one):
     check(one, state, state.experiment, "target")
 
 
-@pytest.mark.parametrize("one", stored("studies"))
+@for_each("one", stored("studies"))
 def test_a_link_of_a_study_of_any_version_opens_what_it_opened(one):
     state, messages = open_link(one["query"])
     assert messages == []
@@ -82,7 +83,7 @@ def test_a_link_of_a_study_of_any_version_opens_what_it_opened(one):
     assert state.experiment.n_chains == n_chains
 
 
-@pytest.mark.parametrize("one", stored("files"))
+@for_each("one", stored("files"))
 def test_a_file_of_any_version_holds_what_it_held(one):
     """Every value that the file names is in what is read from it."""
     text = one["text"]
@@ -136,7 +137,7 @@ def test_a_version_newer_than_ours_is_said_in_one_sentence():
             Experiment.from_json(json.dumps(data))
 
 
-@pytest.mark.parametrize("version", ["x", "-1", "1.5", "", "9" * 5000])
+@for_each("version", ["x", "-1", "1.5", "", "9" * 5000])
 def test_a_version_that_is_none_is_said(version):
     state, messages = open_link(f"?v={version}&seed=3")
     assert any(message.startswith("version") for message in messages)

@@ -21,13 +21,14 @@ from sgmcmc_lab.samplers.models.network import model as network_model
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.topics.method import TopicMethod
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each, of_a_long_run
 from tests.helpers.checks_methods import check_step, missing, small_model, step_error
 from tests.helpers.checks_samplers import reference_draws
 from tests.helpers.checks_targets import check_textbook_draw, draw_error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", list(TARGETS))
+@for_each("key", list(TARGETS), apart=lambda key: key if of_a_long_run(key) else "others")
 def test_exact_draws_are_their_formula(key):
     check_textbook_draw(key)
 
@@ -47,7 +48,7 @@ def test_a_typed_plane_draws_the_second_coordinate_given_the_cell_of_the_first()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", list(METHODS))
+@for_each("key", list(METHODS), apart=lambda key: METHODS[key].model)
 def test_steps_are_their_formula(key):
     check_step(key)
 
@@ -108,8 +109,8 @@ def test_an_update_rule_stands_once(rule, s, t, g, key, monkeypatch):
 SCHEDULED = [key for key in samplers_of("topics") if hasattr(METHODS[key], "decay_power")]
 
 
-@pytest.mark.parametrize("batch_size", [1, 4])
-@pytest.mark.parametrize("key", SCHEDULED)
+@for_each("batch_size", [1, 4])
+@for_each("key", SCHEDULED)
 def test_step_sizes_decay_by_steps(key, batch_size):
     """h(1 + m/τ)^−κ with m the number of steps, whatever part of the corpus a step looks at."""
     used = []
@@ -165,7 +166,7 @@ def test_a_networks_snapshot_by_its_formulas(key, monkeypatch):
     assert len(model.followed) == len(model.columns) == 4
 
 
-@pytest.mark.parametrize("key", samplers_of("topics"))
+@for_each("key", samplers_of("topics"))
 def test_a_topic_models_snapshot_by_its_formulas(key):
     model = small_model(METHODS[key])
     run = ModelChain(model, METHODS[key](batch_size=3), Generator(SFC64(4)))

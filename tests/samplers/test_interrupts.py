@@ -8,6 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from sgmcmc_lab.samplers.interrupts import interruptible
+from tests.helpers.cases import for_each
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
 
@@ -31,7 +32,7 @@ def call(interrupted):
 
 
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize(
+@for_each(
     ("within", "interrupted", "raised"),
     [(interruptible, True, KeyboardInterrupt), (interruptible, False, TypeError), (nullcontext, True, TypeError)],
     ids=["interrupted", "an error alone", "planted fault"],

@@ -11,6 +11,7 @@ from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.step_terms import Play, TooLongError, take_apart
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.checks_samplers import riemannian
 
 WITH_ALL_PARTS = {
@@ -46,7 +47,7 @@ def after(run, chain):
     return np.concatenate([run.position[chain], run.momentum[chain]])
 
 
-@pytest.mark.parametrize("s", list(SAMPLERS))
+@for_each("s", list(SAMPLERS))
 def test_every_declared_part_is_played(s):
     """Fails where a part is declared that no step has, or a step has one that is not declared."""
     params = dict(WITH_ALL_PARTS.get(s, {}))

@@ -23,6 +23,7 @@ from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.parameters import Count, declared
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.checks_samplers import BY_PAIRS, FEW_DATA, N_COMPARED, draw_for_draw, period_of
 
 PREFIX = "textbook"
@@ -176,7 +177,7 @@ def test_there_are_references_of_everything():
     assert len(names) > 150
 
 
-@pytest.mark.parametrize("name", REFERENCES)
+@for_each("name", REFERENCES)
 def test_a_reference_borrows_nothing(name):
     taken = set(borrowed(*REFERENCES[name])) - set(ALLOWED)
     assert not taken, f"{name} takes {sorted(taken)} from what it is to check"
@@ -214,7 +215,7 @@ def borrowed_helper():
 borrowed_helper.__module__ = "sgmcmc_lab.samplers.kernels.planted"
 
 
-@pytest.mark.parametrize("name", ["textbook_first", "textbook_second", "textbook_third", "textbook_fourth"])
+@for_each("name", ["textbook_first", "textbook_second", "textbook_third", "textbook_fourth"])
 def test_fault_a_reference_that_borrows(name):
     assert set(borrowed(getattr(Borrowing, name), Borrowing)) - set(ALLOWED)
 
@@ -319,7 +320,7 @@ def of_first_state(s, sphere=False):
     )
 
 
-@pytest.mark.parametrize("s", FIRST)
+@for_each("s", FIRST)
 def test_the_first_state(s):
     """Fails for half the gradient at BAOAB's start, a thermostat at rest, momenta of another heat, or a place in a
     cycle that is not its first."""
@@ -367,7 +368,7 @@ def test_the_first_state(s):
     assert not FIRST[s] or at == run.momentum.shape[1]
 
 
-@pytest.mark.parametrize("s", [s for s in SAMPLERS if SAMPLERS[s].fits(TARGETS["fisher"]) and FIRST[s][:1] == [NORMAL]])
+@for_each("s", [s for s in SAMPLERS if SAMPLERS[s].fits(TARGETS["fisher"]) and FIRST[s][:1] == [NORMAL]])
 def test_the_first_velocity_is_tangent(s):
     run = of_first_state(s, sphere=True)
     v = run.momentum[:, :3]
@@ -383,7 +384,7 @@ MEMORY = {
 }
 
 
-@pytest.mark.parametrize("g", GRADIENTS)
+@for_each("g", GRADIENTS)
 def test_the_first_memory(g):
     target = TARGETS["linear_regression"](items=N_DATA)
     np.testing.assert_array_equal(GRADIENTS[g]().first_memory(target), MEMORY.get(g, []))

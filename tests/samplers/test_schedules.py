@@ -12,8 +12,8 @@ from sgmcmc_lab.samplers.diagnostics import autocorrelation, divergence, ks
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.lanes import CONSTANT
 from sgmcmc_lab.samplers.step_terms import take_apart
-from sgmcmc_lab.samplers.targets import TARGETS
-from tests.helpers.checks_samplers import OFFERED, SOON
+from tests.helpers.cases import for_each
+from tests.helpers.checks_samplers import OFFERED, SOON, dim_of
 
 Z = 4.5
 """Standard errors that a mean may be off: seven in a million by chance."""
@@ -27,9 +27,7 @@ def one_target_each():
     """Each sampler with a step size on a target that it fits, with the gradient that comes first."""
     found = {}
     for s, t, g in OFFERED:
-        if "step_size" in SAMPLERS[s].param and (
-            s not in found or (TARGETS[found[s][0]]().dim == 1 < TARGETS[t]().dim)
-        ):
+        if "step_size" in SAMPLERS[s].param and (s not in found or dim_of(found[s][0]) == 1 < dim_of(t)):
             found[s] = t, g
     found["recipe"] = "double_well", "full"
     return [(s, *pair) for s, pair in found.items()]
@@ -50,8 +48,9 @@ def sizes(step_size, exponent, offset, n, fault=""):
 # --- the steps -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(("s", "t", "g"), STEPPING)
+@pytest.mark.slow
+@for_each("fault", FAULTS)
+@for_each(("s", "t", "g"), STEPPING)
 def test_a_schedule_is_a_change_of_the_step_size_at_each_step(s, t, g, fault):
     """Fails where the packed parameters depend on the step size in another way than by their first number.
 
@@ -76,7 +75,7 @@ def test_a_schedule_is_a_change_of_the_step_size_at_each_step(s, t, g, fault):
         np.testing.assert_allclose(found.draws, expected.draws, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize(("s", "t", "g"), STEPPING)
+@for_each(("s", "t", "g"), STEPPING)
 def test_chunks_do_not_change_a_scheduled_run(s, t, g):
     """Fails where the number of a step, or the part of a weight that is carried on, is lost between two chunks."""
     spec = RunSpec.of(
@@ -105,8 +104,8 @@ def test_without_an_exponent_a_run_is_one_without_a_schedule():
 # --- the weights ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", ["", "weights dropped"])
-@pytest.mark.parametrize("target", ["quartic", "correlated_gaussian", "gamma"])
+@for_each("fault", ["", "weights dropped"])
+@for_each("target", ["quartic", "correlated_gaussian", "gamma"])
 def test_statistics_are_those_of_the_weighted_draws(target, fault):
     """Against NumPy's weighted averages of the stored draws.
 
@@ -181,7 +180,7 @@ def expected_moments(fault=""):
     return np.average(means, weights=weights), np.average(squares, weights=weights)
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, "weights dropped"])
+@for_each("fault", [*FAULTS, "weights dropped"])
 def test_weighted_means_have_the_expectations_of_the_linear_chain(fault):
     """10,000 chains of 30 steps against the recursion by hand, within Z standard errors; each fault is found."""
     spec = RunSpec.of(
@@ -282,7 +281,7 @@ def test_a_schedule_survives_json_and_links():
     assert "schedule" not in second.to_dict()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lane", "said"),
     [
         ({"sampler": "exact", "schedule": "polynomial"}, "has no step size"),

@@ -12,6 +12,7 @@ from sgmcmc_lab.samplers.recipe.presets import PRESETS, preset
 from sgmcmc_lab.samplers.recipe.recipe import Layout, Recipe
 from sgmcmc_lab.samplers.search import CONSTANT, CURL, TOLERANCE, VARYING, Family, SearchError
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.statistics import critical
 
 RIDGE = np.array([[1.0, 0.9], [0.9, 1.0]])
@@ -97,8 +98,8 @@ def test_functions_of_theta_do_at_least_as_well_as_constant_matrices(monkeypatch
     assert search.improve(start, target, VARYING, each=100).score.per_gradient < 0.95 * constant.score.per_gradient
 
 
-@pytest.mark.parametrize("q", [0.0, 2.0])
-@pytest.mark.parametrize("unit", [1.0, 30.0])
+@for_each("q", [0.0, 2.0])
+@for_each("unit", [1.0, 30.0])
 def test_the_stable_step_of_a_gaussian(q, unit):
     """For constant D and Q E|e| = ε²/2·‖Σ^{−1/2}(D + Q)Σ^{−1/2}‖²; another unit of time changes nothing.
 
@@ -213,7 +214,7 @@ def long(key, name, **values):
     return PRESETS[name].recipe(target.dim, target.formula(), **values), target
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("made", "kind", "sentence"),
     [
         (lambda: long("logistic_large", "sgld"), CONSTANT, "z has 10 coordinates"),

@@ -24,6 +24,7 @@ from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.settings import Settings
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, POSITIVE
+from tests.helpers.cases import for_each, of_a_long_run
 from tests.helpers.checks_samplers import OFFERED
 from tests.helpers.strategies import params_of
 
@@ -92,7 +93,8 @@ def experiments(draw):
 # --- round trips -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("s", SAMPLERS)
+@pytest.mark.slow
+@for_each("s", SAMPLERS)
 def test_every_pair_survives_json_and_links(s):
     """Fails where a codec drops, rounds or reorders a field of any valid pair; its gradients take turns."""
     offered: dict[str, list[str]] = {}
@@ -182,9 +184,7 @@ def test_chains_begin_where_the_spec_says():
     )
 
 
-@pytest.mark.parametrize(
-    ("target", "sampler"), [("correlated_gaussian", "sghmc"), ("fisher", "gsgnht"), ("quartic", "baoab")]
-)
+@for_each(("target", "sampler"), [("correlated_gaussian", "sghmc"), ("fisher", "gsgnht"), ("quartic", "baoab")])
 def test_chains_are_thrown_as_the_spec_says(target, sampler):
     """Fails where a momentum is read and not used, where a thermostat is taken for one, or where it is not along the
     manifold.
@@ -315,8 +315,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("what", "data", "field", "parts"), BAD, ids=[row[0] for row in BAD])
+@for_each(("what", "data", "field", "parts"), BAD, ids=[row[0] for row in BAD])
 def test_bad_data_names_the_field_the_value_and_what_is_allowed(what, data, field, parts):
     """Fails where bad data is taken, crashes, or gets a message without field, value or what is allowed."""
     with pytest.raises(SpecError) as caught:
@@ -329,7 +328,7 @@ def test_bad_data_names_the_field_the_value_and_what_is_allowed(what, data, fiel
         assert part in message, message
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", "{", "[", "null", "3", "[]", '"gaussian"', "{}", '{"target":', "[" * 100_000, '{"a":' * 50_000, "\x00", "{'target': 1}",
      "NaN", "Infinity", "1e999", '{"target": NaN}', "\ufeff{}", '"\\ud800"', "9" * 5000, '{"seed": ' + "9" * 5000 + "}", "{" + " " * MAX_JSON + "}"],
@@ -456,7 +455,7 @@ MENDED = [
 ]
 
 
-@pytest.mark.parametrize(("query", "parts"), MENDED, ids=lambda x: x[:40] if isinstance(x, str) else "")
+@for_each(("query", "parts"), MENDED, ids=lambda x: x[:40] if isinstance(x, str) else "", slow=of_a_long_run)
 def test_a_link_is_mended_and_says_so(query, parts):
     """Fails where something in a link is replaced in silence, or where a link raises."""
     whole, messages = Experiment.from_query(query, DEFAULT)

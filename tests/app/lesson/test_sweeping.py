@@ -5,17 +5,20 @@ import pytest
 
 from sgmcmc_lab.app.lesson.sweeping import SweepPicture
 from sgmcmc_lab.app.views.theme import LIGHT
-from sgmcmc_lab.lessons import load_all
 from sgmcmc_lab.lessons.figures import prepare
 from sgmcmc_lab.lessons.headless import run_step
-
-STEP = load_all().lessons["step-size"].steps[1]
+from tests.helpers.course import LESSONS
 
 
 @pytest.fixture(scope="module")
-def rows():
+def step():
+    return LESSONS["step-size"].steps[1]
+
+
+@pytest.fixture(scope="module")
+def rows(step):
     prepare("bokeh")
-    return run_step(STEP, quick=True).table.rows
+    return run_step(step, quick=True).table.rows
 
 
 def points(picture):
@@ -24,10 +27,10 @@ def points(picture):
 
 
 @pytest.mark.slow
-def test_a_row_of_the_table_is_a_point_of_the_figure(rows):
+def test_a_row_of_the_table_is_a_point_of_the_figure(rows, step):
     """Fails where the two have sources of their own, so that no selection is shared, or where a new point is missing
     in one of them."""
-    picture = SweepPicture(STEP, rows[:3], STEP.names, LIGHT, table=True)
+    picture = SweepPicture(step, rows[:3], step.names, LIGHT, table=True)
     rings = picture.figure.renderers[-1]
     assert rings.data_source is picture.table.source
     for some in (rows[:3], rows):
@@ -41,7 +44,7 @@ def test_a_row_of_the_table_is_a_point_of_the_figure(rows):
     # Only what is selected has a ring, and the axes are those of the figure without a table.
     assert rings.glyph.line_alpha == 0
     assert rings.selection_glyph.line_alpha == 1
-    alone = SweepPicture(STEP, rows, STEP.names, LIGHT)
+    alone = SweepPicture(step, rows, step.names, LIGHT)
     assert alone.table is None
     for axis in ("xaxis", "yaxis"):
         both = [getattr(one.figure, axis)[0] for one in (picture, alone)]

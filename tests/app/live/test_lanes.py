@@ -17,6 +17,7 @@ from sgmcmc_lab.app.views.base import View
 from sgmcmc_lab.samplers import Change, Experiment, Run
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.low_priority import workers
+from tests.helpers.cases import for_each
 
 WAIT, STEP = 0.005, 2e-6
 
@@ -367,7 +368,7 @@ def test_a_frame_of_methods_has_no_more_steps_than_the_page_says(axis, monkeypat
         assert sweep.chains[0].data_seen - minibatch.chains[0].data_seen <= lanes.model.n_data
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lane", "noted"),
     [
         ("sgld~full", 0),

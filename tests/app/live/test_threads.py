@@ -9,6 +9,7 @@ import pytest
 from sgmcmc_lab.app.lesson import headless_claims
 from sgmcmc_lab.app.live import loop, runner
 from sgmcmc_lab.app.live.fair_executor import ProcessorShare
+from tests.helpers.cases import for_each
 
 POOLS = [
     *(pool.of(ProcessorShare()) for pool in (loop.POOL, loop.SLOW, runner._LOADER, runner._FINDER)),
@@ -17,7 +18,7 @@ POOLS = [
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
-@pytest.mark.parametrize("pool", POOLS)
+@for_each("pool", POOLS)
 def test_workers_let_the_loop_go_first(pool):
     def niceness():
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())

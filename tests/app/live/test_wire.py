@@ -25,6 +25,7 @@ from sgmcmc_lab.app.live.page_socket import framed
 from sgmcmc_lab.app.server.light_page import mapping
 from sgmcmc_lab.app.server.message_filter import answered
 from sgmcmc_lab.app.server.socket import GuardedSocket
+from tests.helpers.cases import for_each
 
 
 class Session:
@@ -67,7 +68,7 @@ class Page:
         return asyncio.run(self.socket._patch(message))
 
 
-@pytest.mark.parametrize("length", [0, 125, 126, 65535, 65536])
+@for_each("length", [0, 125, 126, 65535, 65536])
 def test_parts_are_read_as_they_were_written(length):
     """By Tornado's client, with a text before and behind. Fault: a length that has no room in its field."""
     parts = ["begin ä", bytes(length), "x" * length, "end"]

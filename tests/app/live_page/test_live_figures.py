@@ -23,6 +23,7 @@ from sgmcmc_lab.app.views.theme import DARK, LIGHT, in_dark, palette_in
 from sgmcmc_lab.lessons.library import load_all
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 
 CASES = {
     "quartic": ("sgld", {}),
@@ -188,7 +189,7 @@ PALETTES = {
 }
 
 
-@pytest.mark.parametrize("name", PALETTES)
+@for_each("name", PALETTES)
 def test_a_palette_in_the_dark_is_the_dark_themes(name):
     """Fails where only the ends of a palette are dark, or its middle is not that of the dark theme."""
     np.testing.assert_allclose(rgb(palette_in(PALETTES[name](LIGHT), in_dark())), rgb(PALETTES[name](DARK)), atol=1.01)
@@ -219,7 +220,7 @@ def squares(key):
     return [path for path in re.findall('<path d="([^"]*)"', still(target, 0)) if path]
 
 
-@pytest.mark.parametrize("key", READY)
+@for_each("key", READY)
 def test_each_target_has_a_still_picture(key):
     """It has numbers alone, and is small."""
     drawn = "".join(squares(key))

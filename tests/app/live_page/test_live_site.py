@@ -27,6 +27,7 @@ from sgmcmc_lab.samplers.targets.logistic_large import draw_normals
 from sgmcmc_lab.samplers.targets.own import keep, read
 from tests import sizes
 from tests.browser.live import pages_of
+from tests.helpers.cases import for_each
 
 
 @pytest.mark.slow
@@ -69,6 +70,7 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
     assert "<script" not in (tmp_path / "topics-handout.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_texts_of_the_start_page_are_texts():
     """A title with markup, an end of a script, a separator of lines and a change of direction."""
     bad = "</script><img src=x>\u2028\u202e"
@@ -76,7 +78,7 @@ def test_texts_of_the_start_page_are_texts():
     assert "<img" not in page and page.count("&lt;/script&gt;&lt;img src=x&gt;") == 2
 
 
-@pytest.mark.parametrize("key", free.DENSITIES)
+@for_each("key", free.DENSITIES)
 def test_a_density_of_the_free_lab_has_two_samplers(key):
     """They fit it, and the views that its page begins with move."""
     experiment = free.experiment(key)
@@ -119,7 +121,7 @@ def test_a_file_has_the_table_of_exact_draws_where_a_lane_makes_them(sampler, th
     assert n == (len(experiment.make_target().packed()) if there else 6 + 2 * 100)
 
 
-@pytest.mark.parametrize(("key", "number", "live"), [("own", 1, False), ("gap", 1, False), ("circle", 4, True)])
+@for_each(("key", "number", "live"), [("own", 1, False), ("gap", 1, False), ("circle", 4, True)])
 def test_a_step_is_live_where_its_fit_moves(key, number, live):
     """A fit without a formula is Python's. Fails where a page would lack the picture that its text names."""
     assert site._is_live(load_all([]).lessons[key].steps[number - 1]) == live
@@ -229,6 +231,7 @@ def test_random_data_are_those_of_their_seed():
     assert not np.array_equal(restored(normals["seed"] + 1), target.packed())
 
 
+@pytest.mark.slow
 def test_a_claim_that_is_measured_in_the_lab_says_what_is_expected():
     lesson = load_all([]).lessons["gap"]
     said = step_html(lesson, lesson.steps[0], live=False)

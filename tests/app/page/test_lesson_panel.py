@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import os
 import re
 import threading
 import time
@@ -45,6 +44,8 @@ from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.lanes import first_lanes
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 
 # Panel 1.9 says so of every Material widget that is given a name, whatever the app does.
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
@@ -154,8 +155,7 @@ def test_a_lesson_opens_at_its_own_experiment_and_waits_for_the_answer(mine):
     assert again.playing
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+@for_each(
     ("number", "answer", "free", "present"), list(itertools.product((1, 2), (None, 0, 2), (False, True), (False, True)))
 )
 def test_the_link_keeps_the_place(mine, number, answer, free, present):
@@ -312,7 +312,7 @@ def test_the_controls_of_a_model(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", [key for key in SAMPLERS if key != "recipe"])
+@for_each("sampler", [key for key in SAMPLERS if key != "recipe"])
 def test_every_parameter_of_a_sampler_is_in_the_sidebar(sampler):
     """Fails where a parameter has the name of one that is hidden for another sampler."""
     target = next(key for key, cls in TARGETS.items() if SAMPLERS[sampler].fits(cls))
@@ -322,7 +322,7 @@ def test_every_parameter_of_a_sampler_is_in_the_sidebar(sampler):
     assert {parameter.label for _, parameter in declared(SAMPLERS[sampler])} <= shown
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("hide", "gone"),
     [
         ("target", {"Target", "Mean", "Standard"}),
@@ -505,9 +505,7 @@ def test_refused_numbers_stay_until_they_are_mended_or_others_are_chosen(
     assert (box().value, box().error_state) == (", ".join(f"{x:g}" for x in values[-1]), False)
 
 
-@pytest.mark.parametrize(
-    "hide", ["nothing", "sampler.nothing", "lane3.sampler.step_size", "target.corpus", "components.x"]
-)
+@for_each("hide", ["nothing", "sampler.nothing", "lane3.sampler.step_size", "target.corpus", "components.x"])
 def test_what_cannot_be_hidden_is_named(hide):
     state, messages = state_of(f"?hide={hide},ks")
     assert hide in messages[0]
@@ -575,9 +573,7 @@ def test_a_term_is_explained_where_it_first_stands_in_a_step():
     assert "?lesson=recipe-d&amp;step=1" in terms().object
 
 
-@pytest.mark.parametrize(
-    "text", ["<script>x</script>", "[a](javascript:alert(1))", "$$<img src=x>$$", "`<b>`", "\ue0000\ue001"]
-)
+@for_each("text", ["<script>x</script>", "[a](javascript:alert(1))", "$$<img src=x>$$", "`<b>`", "\ue0000\ue001"])
 def test_no_text_becomes_code(text):
     html = as_html(text)
     assert not any(sign in html for sign in ("<script", "<img", "<b>", 'href="javascript'))
@@ -865,10 +861,7 @@ def test_next_and_back_and_the_end(mine):
 # Every lesson that there is, and broken ones
 
 
-LESSONS = course.load_all().lessons if VARIABLE not in os.environ else {}
-
-
-@pytest.mark.parametrize("key", LESSONS)
+@for_each("key", LESSONS)
 def test_a_lesson_asks_only_for_what_the_page_has(key):
     """Views exist and fit, axes and coordinates exist, and each control of each step has its widget."""
     lesson = LESSONS[key]
@@ -1212,7 +1205,7 @@ def test_a_newcomer_is_led_to_the_first_lesson():
 # Presenter mode
 
 
-@pytest.mark.parametrize("key", ["marginal", "trace", "ks"])
+@for_each("key", ["marginal", "trace", "ks"])
 def test_type_is_larger_in_presenter_mode(key):
     from sgmcmc_lab.app.views.base import Scene
 

@@ -12,6 +12,7 @@ from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.browser.live import few_figures
+from tests.helpers.cases import for_each
 
 
 def page(target, **settings):
@@ -83,7 +84,7 @@ def test_what_is_of_the_energy_or_of_temperature_1_is_said_to_be():
         assert energy_label(target) == label and entry in about(target, {}, temperature)
 
 
-@pytest.mark.parametrize("target", ["gaussian", "correlated_gaussian", "banana", "typed", "eight_schools"])
+@for_each("target", ["gaussian", "correlated_gaussian", "banana", "typed", "eight_schools"])
 def test_the_card_of_any_target_has_the_distribution_at_the_temperature(target):
     """Fails where a target that stays of its family at T has the card of T = 1."""
     state = page(target)

@@ -23,6 +23,7 @@ from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.recipe.flow import Flow
 from sgmcmc_lab.samplers.recipe.presets import preset
 from sgmcmc_lab.samplers.targets import TARGETS, Typed
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import check, experiment_of, frames, records, scene_of
 
 DRAWN = {key for key, view in VIEWS.items() if issubclass(view, RecipeView)}
@@ -271,7 +272,7 @@ def test_the_workbench_keeps_a_table_of_ones_own():
     assert state.own_data is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "target", "views"),
     [
         ("?target=logistic_regression(items:100)", "logistic_regression", WORKBENCH_VIEWS),

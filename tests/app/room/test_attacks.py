@@ -227,6 +227,7 @@ def test_a_page_opens_few_rooms_in_its_life(a_class):
     assert f"allowed are {room_panel.MOST_OPENED} rooms of one page" in warnings[0]
 
 
+@pytest.mark.slow
 def test_a_page_opens_one_room(a_class):
     """Fails where one page takes all rooms of a server."""
 

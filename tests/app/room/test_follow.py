@@ -6,6 +6,7 @@ import pytest
 
 from sgmcmc_lab.app import link
 from sgmcmc_lab.app.state import AppState
+from tests.helpers.cases import for_each
 
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
 
@@ -26,7 +27,7 @@ def opened(query):
     return state
 
 
-@pytest.mark.parametrize("lead", LEADS)
+@for_each("lead", LEADS)
 def test_a_student_has_what_the_teacher_shows_and_keeps_her_own(lead):
     teacher, student = opened(lead), opened(OWN)
     shown = link.to_lead(teacher)
@@ -73,7 +74,7 @@ def test_hostile_values_are_refused_as_in_links():
     assert student.experiment.lanes[0].sampler.values()["step_size"] < 1e9
 
 
-@pytest.mark.parametrize("code", ["K7MQ2X9D", "k7mq2x9", "<i class=typed>", "k" * 500])
+@for_each("code", ["K7MQ2X9D", "k7mq2x9", "<i class=typed>", "k" * 500])
 def test_a_forged_room_in_a_link_is_said(code):
     state = AppState()
     (said,) = link.read_query(state, f"?room={code}")

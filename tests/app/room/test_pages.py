@@ -16,6 +16,7 @@ from sgmcmc_lab.app.room import pages as module
 from sgmcmc_lab.app.room.pages import Page, Pages, make, shown_by
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
 
@@ -48,7 +49,7 @@ def test_the_fragment_has_the_values_after_all_changes():
     assert shown_by(f"{FIRST}&resets={'9' * 50}").resets == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "serves"),
     [
         (FIRST.replace("0.02", "0.07"), True),
@@ -87,7 +88,7 @@ def test_a_file_of_the_teacher_is_on_her_page_alone():
 NETWORK = "?target=network&lane=network_gibbs&views=graph,scores&seed=3"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "serves"),
     [
         (f"{NETWORK}&play=0", True),

@@ -28,6 +28,7 @@ from sgmcmc_lab.app.room.rooms import (
 from sgmcmc_lab.app.room.store import DAY, Memory
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 
 LINK = "?target=quartic()&lane=sgld()"
 
@@ -193,9 +194,7 @@ def test_a_room_that_is_gone_is_opened_again_by_its_maker_alone(kind):
             asyncio.run(do())
 
 
-@pytest.mark.parametrize(
-    "code", ["", "*", "k7mq2x9", "../../app", "room:abc", "K7MQ2X9D", "k7mq2x9d\n", "i" * 8, "k" * 9_000]
-)
+@for_each("code", ["", "*", "k7mq2x9", "../../app", "room:abc", "K7MQ2X9D", "k7mq2x9d\n", "i" * 8, "k" * 9_000])
 def test_a_forged_code_leads_nowhere(code):
     async def do(rooms, real, secret):
         assert await rooms.address(code) == ""
@@ -257,7 +256,7 @@ def test_everything_is_bounded():
     in_a_room(do)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "{",
@@ -427,7 +426,7 @@ NOW = 2 * IDLE_SECONDS
 """A room that was last used at 0 is idle then, and one of NOW is not."""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kept", "gone"),
     [
         ({}, None),
@@ -493,7 +492,7 @@ def test_short_links_that_nobody_opens_give_way():
     assert asyncio.run(do(*made())) == [LINK, "", LINK]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "whose_it_is"),
     [
         ("10.0.0.5", "10.0.0.5"),

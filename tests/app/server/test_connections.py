@@ -10,6 +10,7 @@ from tornado.web import Application, RequestHandler
 
 from sgmcmc_lab.app.server import connections
 from sgmcmc_lab.app.server.connections import AGAIN_SECONDS, MOST_OF_ADDRESS, WAITING_OF_ADDRESS, Bounded, Connections
+from tests.helpers.cases import for_each
 
 HOST = b"Host: localhost\r\n"
 
@@ -75,9 +76,7 @@ def test_a_class_behind_one_address_is_served():
     assert not any(one.closed for one in pages)
 
 
-@pytest.mark.parametrize(
-    ("owner", "taken"), [("10.0.0.5", MOST_OF_ADDRESS), ("127.0.0.1", 3000), ("::1", 3000), ("", 3000)]
-)
+@for_each(("owner", "taken"), [("10.0.0.5", MOST_OF_ADDRESS), ("127.0.0.1", 3000), ("::1", 3000), ("", 3000)])
 def test_an_address_has_a_bound_and_a_proxy_on_this_computer_none(owner, taken):
     counted = Connections(10_000, Clock())
     assert len(held(counted, 3000, owner, heard=True)) == taken

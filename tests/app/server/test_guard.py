@@ -49,6 +49,7 @@ from sgmcmc_lab.app.server.socket import (
 )
 from tests import hostile
 from tests.browser import serve
+from tests.helpers.cases import for_each
 from tests.helpers.raw_client import Client, event, get, models, run, token, write
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -217,7 +218,7 @@ def test_a_write_is_known_by_component_and_property():
     assert kept(document, write(data["TextInput"].id, "label", "x"), *good) == good
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         {"id": "p1000"},
@@ -348,9 +349,13 @@ def sender(name):
     return document, model
 
 
-@pytest.mark.parametrize("name", SENDS)
+@for_each("name", SENDS)
 def test_a_component_sends_what_its_script_sends_and_nothing_else(name):
     """The library's handlers look at nothing, and raise for a text in place of a mapping."""
+    check_sends(name)
+
+
+def check_sends(name):
     document, model = sender(name)
 
     def taken(data):
@@ -395,10 +400,10 @@ def test_a_shape_that_allows_everything_is_seen(name, monkeypatch):
     """The planted fault."""
     monkeypatch.setattr("sgmcmc_lab.app.server.message_filter.SENDS", {name: lambda model, value: True})
     with pytest.raises(AssertionError):
-        test_a_component_sends_what_its_script_sends_and_nothing_else(name)
+        check_sends(name)
 
 
-@pytest.mark.parametrize("content", [None, [], 1, "x", {}, {"events": None}, {"events": {}}, {"events": 3}])
+@for_each("content", [None, [], 1, "x", {}, {"events": None}, {"events": {}}, {"events": 3}])
 def test_a_message_without_events_has_none(content):
     assert passed_on(Document(), content, ()) == []
 
@@ -1092,9 +1097,7 @@ def test_a_script_of_rooms_is_sent_once(server):
     assert first.headers["X-Consumed-Content-Encoding"] == "gzip"
 
 
-@pytest.mark.parametrize(
-    "text", ["moodle", "https://a.example; script-src *", "'self'", "*", "https://a.example/x", "http://a,b"]
-)
+@for_each("text", ["moodle", "https://a.example; script-src *", "'self'", "*", "https://a.example/x", "http://a,b"])
 def test_an_embedding_site_is_an_origin(text):
     with pytest.raises(EmbedError, match=r"^SGMCMC_EMBED has .*: allowed are origins such as"):
         embedding_sites(text)

@@ -16,6 +16,7 @@ from sgmcmc_lab.app.state import DEFAULT
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.engine import functions
 from tests.browser import ROOT, free_port, serve
+from tests.helpers.cases import for_each
 
 SERVER = """
 import os, sys
@@ -103,7 +104,7 @@ def ended(kind, number, processes, *, group=False):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a server has one process there")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+@for_each("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_processes_end_with_the_one_that_began_them(number):
     """The signal goes to that one alone, as systemd, Docker and kill send it."""
     gone, code, said = ended("life.Serving", number, 2)

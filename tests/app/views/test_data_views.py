@@ -9,6 +9,7 @@ from sgmcmc_lab.app.views.gradient_noise import GradientNoise, _noise
 from sgmcmc_lab.samplers import Run
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.curve_network import LOOKED_AT
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import check, experiment_of, frames, records, scene_of
 
 WITH_A_FIT = ["linear_regression", "logistic_regression", "poisson_regression", "student_mean", "tied_means", "lasso"]
@@ -110,7 +111,7 @@ GRADIENTS = [
 ]
 
 
-@pytest.mark.parametrize("key", GRADIENTS)
+@for_each("key", GRADIENTS)
 def test_the_noise_that_is_shown_is_that_of_the_kernel(key):
     """Fails where the covariance on screen is not that of 4,000 compiled gradients at one θ, to a tenth, or the points
     are not of it. Planted fault: the covariance of batches of another size."""
@@ -196,7 +197,7 @@ def test_what_a_data_point_buys_is_the_distance_against_data_on_every_axis():
     assert "bought" not in fitting(experiment_of(records("gaussian", ["sgld"])))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "gradient", "offered"),
     [
         ("linear_regression", "minibatch", True),

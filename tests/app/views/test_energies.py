@@ -8,6 +8,7 @@ from sgmcmc_lab.app.views.energies import BARS, DRAWS, WORK, Energies, exact_ene
 from sgmcmc_lab.samplers import Change
 from sgmcmc_lab.samplers.choices import Choice
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import experiment_of, fitting, frames, records, scene_of
 from tests.helpers.statistics import critical
 
@@ -40,7 +41,7 @@ def test_the_exact_energies_of_a_gaussian_are_exponential():
     np.testing.assert_allclose(found.error, 1 / np.sqrt(DRAWS), rtol=0.05)
 
 
-@pytest.mark.parametrize("target", ["quartic", "lasso", "funnel"])
+@for_each("target", ["quartic", "lasso", "funnel"])
 def test_exact_draws_have_the_exact_energies(target):
     """The mean of 5,600 independent draws of U is within 4.5 standard errors of the exact one; all but a few are in the
     picture or to its right."""

@@ -6,6 +6,7 @@ import pytest
 
 from sgmcmc_lab.app.views.formulas import COMMAS, MOST, PARTS, in_lines, width
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET
+from tests.helpers.cases import for_each
 
 BREAK = re.compile(r"\\\\\[\.5em\] ")
 
@@ -15,7 +16,7 @@ def rows(tex, ends=PARTS, most=MOST):
     return [row.replace(r"\displaystyle ", "") for row in BREAK.split(made)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tex", "expected"),
     [
         (r"a = b", [r"a = b"]),
@@ -35,7 +36,7 @@ def test_where_a_formula_is_cut(tex, expected):
     assert rows(tex, most=10.5) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tex", "letters"),
     [
         (r"\theta", 1),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.app.views import VIEWS
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import experiment_of, fitting, frames, records, scene_of
 
 
@@ -40,7 +41,7 @@ def test_the_curve_of_a_run_goes_on_in_another_scene():
     assert "lane 0" not in VIEWS["ksd"](view.scene, view).compute(frames(again))
 
 
-@pytest.mark.parametrize("key", ["ranks", "quantile_ess", "ess_growth"])
+@for_each("key", ["ranks", "quantile_ess", "ess_growth"])
 def test_a_history_is_read_again_when_it_is_longer(key):
     """Not for a few steps more; and when the statistics begin again the picture is empty."""
     made = records("gaussian", ["sgld"])

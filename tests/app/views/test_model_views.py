@@ -27,6 +27,7 @@ from sgmcmc_lab.samplers.models.clusters.sphere import SphereClusters
 from sgmcmc_lab.samplers.models.clusters.sphere_points import Directions
 from sgmcmc_lab.samplers.models.network.model import explained
 from sgmcmc_lab.samplers.models.run import Score, start
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import MODEL_VIEWS, build, lane_of, open_link
 
 CHANGED = Position(steps=1.0, gradients=np.nan, data=2.0, seconds=0.5)
@@ -137,7 +138,7 @@ def test_a_curve_is_the_mean_and_the_spread_of_the_seeds_at_common_steps():
     assert not len(curve(lane_of(Scored(9.0)), "steps")[0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "up"),
     [([1523.0, 4012.0], False), ([0.51, 0.93], True), ([14.3, 25.1], False), ([0.7, 0.7], True), ([12.0], False)],
 )
@@ -226,6 +227,7 @@ def test_words_that_are_about_as_likely_keep_their_lines():
     assert in_lines(means, places) == [5, 8, 7, 9]
 
 
+@pytest.mark.slow
 def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(pages):
     _, model, _ = pages["bars"][0]
 
@@ -362,6 +364,7 @@ class Gibbs:
     chooses_batch_size, batch_size = True, 0
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_batch_size_has_its_minimum_marked(pages):
     state, model, _ = pages["bars"][0]
     state = open_link("?target=topics(corpus:bars)&lane=minibatch_gibbs")[0]
@@ -484,6 +487,7 @@ def test_the_rings_are_the_known_groups(pages):
     assert len(build("graph", state, model).compute(frame)["nodes"]) == 1
 
 
+@pytest.mark.slow
 def test_the_layout_is_that_of_the_observed_edges(pages):
     _, model, _ = pages["network"][0]
     places = layout(model)

@@ -9,6 +9,7 @@ from sgmcmc_lab.app.views.order import Order, Rung
 from sgmcmc_lab.app.views.phase import Phase
 from sgmcmc_lab.app.views.thermostat import Thermostat
 from sgmcmc_lab.samplers import Run, RunSpec
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import fitting, frames, records, scene_of
 
 
@@ -62,7 +63,7 @@ def test_the_phase_plane_shows_position_and_momentum_of_its_coordinate():
     assert np.array_equal(data["path 0"], [run.position[:1, 1], run.momentum[:1, 1]])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "sampler", "shown"),
     [
         ("double_well", "sghmc", True),
@@ -117,7 +118,7 @@ def test_the_bias_on_a_line_is_that_of_the_discretised_chain():
     assert means.mean(axis=0)[1] - 1 > 20 * error[1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "sampler", "shown"),
     [
         ("double_well", "sgld", True),

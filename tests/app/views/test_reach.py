@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.app.views.auto_range import GROWTH, LENGTHS, MOST, SHARE, Reach
+from tests.helpers.cases import for_each
 
 
-@pytest.mark.parametrize("side", [-1, 1])
-@pytest.mark.parametrize("farthest", [1.2, 3.0, 17.0])
+@for_each("side", [-1, 1])
+@for_each("farthest", [1.2, 3.0, 17.0])
 def test_an_axis_that_grows_holds_the_farthest_place(side, farthest):
     """One place in ten is outside, and one of them far: both ends go away from the middle, half as far again as it.
     Fails for an axis that grows by the mean excursion, or by the nearest."""

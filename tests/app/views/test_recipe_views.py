@@ -39,6 +39,7 @@ from sgmcmc_lab.samplers.recipe.flow import on_points
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.recipe.recipe import Layout
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.work import calls_of
 
 SGHMC = {"layout": "theta_r", "diffusion_entries": ("0", "0", "1"), "curl_entries": ("-1",)}
@@ -512,7 +513,7 @@ def test_named_samplers_stand_where_the_paper_has_them():
 # The KL divergence
 
 
-@pytest.mark.parametrize("target", ["double_well", "quartic", "gamma"])
+@for_each("target", ["double_well", "quartic", "gamma"])
 def test_exact_draws_stay_near_the_level_of_noise(target):
     page = Page(KL, target, "exact")
     shown = {"lane 0": [], "noise 0": []}
@@ -621,10 +622,8 @@ def test_the_most_that_a_curl_gives_is_half_the_trace_of_the_precision():
     assert gap.max() == pytest.approx(np.trace(a) / 2, rel=1e-9)
 
 
-@pytest.mark.parametrize("key", ["stationarity", "written"])
-@pytest.mark.parametrize(
-    ("target", "layout", "even"), [("correlated_gaussian", "theta", True), ("double_well", "theta_r", False)]
-)
+@for_each("key", ["stationarity", "written"])
+@for_each(("target", "layout", "even"), [("correlated_gaussian", "theta", True), ("double_well", "theta_r", False)])
 def test_a_plane_of_two_coordinates_has_equal_scales(key, target, layout, even):
     """A circle of the target is a circle of the picture; a momentum has a unit of its own."""
     view = Page(VIEWS[key], target, {"layout": layout}).view

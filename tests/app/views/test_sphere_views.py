@@ -22,6 +22,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.manifolds import Sphere, Spheres
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 
 SPHERES = [key for key, target in TARGETS.items() if target.geometry in (Sphere, Spheres)]
 OWN = {2: "circle", 3: "globe", 4: "torus"}
@@ -66,7 +67,7 @@ class Page:
 # The page
 
 
-@pytest.mark.parametrize("target", SPHERES)
+@for_each("target", SPHERES)
 def test_choosing_a_sphere_shows_its_own_picture_and_a_sampler_that_fits(target):
     state = AppState()
     state.set_target(target)
@@ -161,7 +162,7 @@ def test_views_that_a_person_chose_stay():
     assert state.views == ["circle", "marginal", "ks", "temperature"]
 
 
-@pytest.mark.parametrize("target", SPHERES)
+@for_each("target", SPHERES)
 def test_links_of_spheres_come_back(target):
     state, again = AppState(), AppState()
     state.set_target(target)

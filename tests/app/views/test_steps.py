@@ -19,6 +19,7 @@ from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS, base
 from sgmcmc_lab.samplers.step_terms import take_apart
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import check, frames, records, scene_of
 
 SHOWN = [
@@ -130,7 +131,7 @@ PLANES = [
 ]
 
 
-@pytest.mark.parametrize(("target", "sampler", "gradient", "upright", "level"), PLANES)
+@for_each(("target", "sampler", "gradient", "upright", "level"), PLANES)
 def test_in_the_phase_plane_kicks_are_upright_and_drifts_level(target, sampler, gradient, upright, level):
     """Tip to tail from (θ, r) to the next (θ, r). Fails where a part moves the other coordinate, or another chain's."""
     made = records(target, [sampler], gradients=[{"key": gradient}], seed=3)
@@ -171,7 +172,7 @@ def test_no_arrow_is_there_without_a_step():
     assert all(len(column) == 0 for column in (*data["parts"], *data["here"]))
 
 
-@pytest.mark.parametrize("s", list(SAMPLERS))
+@for_each("s", list(SAMPLERS))
 def test_every_part_is_lit_in_the_equation(s):
     """Fails where a part has no place in the formula of its sampler, or the formula is not the sampler's any more."""
     target = next(key for key, each in TARGETS.items() if SAMPLERS[s].fits(each))
@@ -200,7 +201,7 @@ OFF = {
 }
 
 
-@pytest.mark.parametrize("s", OFF)
+@for_each("s", OFF)
 def test_a_term_that_is_switched_off_is_not_in_the_equation(s):
     """Fails where the equation of the step bar has it, or is cut at a term that it lacks."""
     target, flag, part, there = OFF[s]
@@ -298,7 +299,7 @@ def test_a_step_that_is_too_long_is_said_in_place_of_arrows():
     assert not player.look(run) and player.playing() is None and "10,000 chains" in player.problem
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sampler", "thermostat"),
     [("hmc", False), ("nuts", False), ("mclmc", False), ("asgld", False), ("msgnht", True), ("badodab", True)],
 )

@@ -27,6 +27,7 @@ from sgmcmc_lab.samplers import Change
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, moments
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.running_statistics import bin_edges
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import (
     DENSITY_VIEWS,
     SCENES,
@@ -323,7 +324,7 @@ def test_the_trace_says_how_well_chains_agree():
     assert "R̂ needs 2 chains" in next(iter(TraceView(scene_of(single)).captions(frames(single)).values()))
 
 
-@pytest.mark.parametrize("name", ["one lane", "simplex", "log-normal"])
+@for_each("name", ["one lane", "simplex", "log-normal"])
 def test_the_band_of_the_trace_is_exact(name):
     target, samplers, _, target_params = SCENES[name]
     made = records(target, samplers, 4, target_params)
@@ -374,7 +375,7 @@ def test_components_reach_the_smallest_of_the_exact_law():
     assert not Components.fits(experiment_of(records("gaussian", ["sgld"])))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("dimension", "ticks"),
     [(20, [*range(1, 21)]), (30, [1, 5, 10, 15, 20, 25, 30]), (60, [1, 10, 20, 30, 40, 50, 60])],
 )

@@ -19,6 +19,7 @@ from sgmcmc_lab.app.views.recipes import layouts_of
 from sgmcmc_lab.app.views.state import BEYOND
 from sgmcmc_lab.app.views.theme import FINE
 from sgmcmc_lab.samplers import Experiment, Run
+from tests.helpers.cases import for_each
 from tests.helpers.stages import NAMES, STAGES, experiment_of, summary
 
 RECORDS = Path(__file__).with_name("views_figures.json")
@@ -186,8 +187,8 @@ def test_long_paths_are_fine_lines():
     assert widths == {key: {FINE} for key in ("state", "trace", "phase", "drift", "thermostat", "torus")}
 
 
-@pytest.mark.parametrize("key", ["ks", "ksd", "kl"])
-@pytest.mark.parametrize("lanes", [1, 3])
+@for_each("key", ["ks", "ksd", "kl"])
+@for_each("lanes", [1, 3])
 def test_noise_has_the_colour_of_its_lane(key, lanes):
     """With one lane it is grey; of several, a reader finds the band of a curve by its colour."""
     _, scene = staged("gaussian", ["sgld"] * lanes)

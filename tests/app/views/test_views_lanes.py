@@ -45,6 +45,7 @@ from sgmcmc_lab.samplers.diagnostics import divergence
 from sgmcmc_lab.samplers.diagnostics import ks as diagnostics_ks
 from sgmcmc_lab.samplers.models.run import Score, start
 from sgmcmc_lab.samplers.targets.base import ByTarget
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import DENSITY_VIEWS, MODEL_VIEWS, lane_of
 from tests.helpers.stages import NAMES, STAGES, experiment_of, summary
 
@@ -344,7 +345,7 @@ def swapped(position):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", list(DENSITY_VIEWS))
+@for_each("key", list(DENSITY_VIEWS))
 def test_a_lane_is_shown_as_it_would_be_with_others(found, key):
     if key not in [view.key for view in found.views]:
         return
@@ -428,7 +429,7 @@ def scene_of(made, axis="steps", coordinate=0):
     return Scene(made[0].run.target, tuple(record.run.sampler.title for record in made), coordinate, axis, False)
 
 
-@pytest.mark.parametrize("axis", Position._fields)
+@for_each("axis", Position._fields)
 def test_where_a_lane_is_on_each_axis(axis):
     """Gradients are those of one chain; a draw of a frame lies as far along as its step."""
     made = records("gaussian", "sgld", "hmc", n_chains=4)
@@ -490,8 +491,8 @@ def test_a_change_restarts_the_noise_of_its_lane_alone(key):
     assert lowest[1] != pytest.approx(due[0], rel=0.1)
 
 
-@pytest.mark.parametrize("key", ["marginal", "ks", "kl", "circle"])
-@pytest.mark.parametrize("samplers", [["sggmc"], ["sggmc", "gmc"]])
+@for_each("key", ["marginal", "ks", "kl", "circle"])
+@for_each("samplers", [["sggmc"], ["sggmc", "gmc"]])
 def test_an_empty_picture_says_why(key, samplers):
     """Before the first step, in the burn-in, and no longer when there are draws."""
     made = records("circle_mixture", *samplers, n_chains=4, burn_in=50)
@@ -548,7 +549,7 @@ def test_the_distance_of_a_single_column_is_no_mean():
     assert VIEWS["ks"](scene).title == "KS distance of the odds"
 
 
-@pytest.mark.parametrize("n_chains", [9, 32, 130])
+@for_each("n_chains", [9, 32, 130])
 def test_all_chains_count(n_chains):
     """Views and statistics of many chains, recomputed from the draws themselves."""
     made = records("skew_normal", "exact", "sgld", n_chains=n_chains, n_steps=400)

@@ -15,6 +15,7 @@ from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.statistics import critical, ks_verdict
 
 SKEWED = TARGETS["skew_normal"]()
@@ -121,7 +122,7 @@ def by_definition(paths, tau, h, lag, k, m):
     return total / (m - k + 1)
 
 
-@pytest.mark.parametrize(("lag", "k", "m"), [(1, 0, 0), (1, 2, 9), (3, 0, 4), (5, 3, 30)])
+@for_each(("lag", "k", "m"), [(1, 0, 0), (1, 2, 9), (3, 0, 4), (5, 3, 30)])
 def test_the_estimator_is_its_double_sum(lag, k, m):
     """Pair by pair. Fault: without the difference of the chains."""
     mean = SKEWED.columns[0].mean

@@ -17,6 +17,7 @@ from sgmcmc_lab.samplers import RunSpec, convergence, diagnostics, kolmogorov, r
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, divergence, ks, moments
 from sgmcmc_lab.samplers.running_statistics import WATCHED, Statistics
 from sgmcmc_lab.samplers.targets import TARGETS, dirichlet
+from tests.helpers.cases import for_each
 from tests.helpers.work import calls_of
 
 Z = 4.0
@@ -56,7 +57,7 @@ def test_the_histogram_has_scipys_distance_within_the_mass_of_a_bin(target):
     assert ks.distance(trace.statistics, 0) > truth + 0.01
 
 
-@pytest.mark.parametrize(("a", "b"), [(0.1, 0.4), (0.5, 900.1), (80.0, 0.2), (3e4, 5e4), (1.0, 1.0)])
+@for_each(("a", "b"), [(0.1, 0.4), (0.5, 900.1), (80.0, 0.2), (3e4, 5e4), (1.0, 1.0)])
 def test_the_distance_of_odds_is_scipys(a, b):
     """Compiled for the page, too. Planted fault: another shape."""
     # Logarithms of this size cancel.
@@ -101,7 +102,7 @@ def test_the_baseline_is_the_mean_of_the_kolmogorov_law():
     assert kolmogorov.baseline(1000) == pytest.approx(stats.kstwo(1000).mean(), abs=2 / 6000)
 
 
-@pytest.mark.parametrize("columns", [1, 2, 9])
+@for_each("columns", [1, 2, 9])
 def test_the_band_holds_its_share(columns):
     repeats = 20_000
     scores = stats.kstwobign.rvs(size=(repeats, columns), random_state=columns).mean(axis=1)
@@ -153,7 +154,7 @@ def test_the_divergence_of_a_wider_gaussian_is_the_analytic_one():
     assert abs((masses * np.log(masses / wide)).sum() - binned) > Z * error
 
 
-@pytest.mark.parametrize("target", ["gaussian", "quartic", "gamma", "sparse_dirichlet"])
+@for_each("target", ["gaussian", "quartic", "gamma", "sparse_dirichlet"])
 def test_exact_draws_have_the_stated_bias(target):
     trace = exact(target, n_steps=10_000, n_chains=4)
     n = trace.statistics.n_draws
@@ -214,7 +215,7 @@ def autocorrelation_z(statistics, r):
     return np.abs((rho[1:] - r ** lags[1:]) / error).max(), len(lags)
 
 
-@pytest.mark.parametrize("step_size", [0.5, 0.05, 0.005])
+@for_each("step_size", [0.5, 0.05, 0.005])
 def test_sgld_on_a_gaussian_has_the_autocorrelation_of_its_ar1(step_size):
     # θ ← (1 − ε/σ²)θ + noise with σ = 1: ρ(t) = (1 − ε)^t and τ = (1 + r)/(1 − r) = (2 − ε)/ε.
     spec = RunSpec.of(
@@ -300,7 +301,7 @@ def moved(trace, by):
     return trace.statistics
 
 
-@pytest.mark.parametrize("n_steps", [37, 4000, 4001])
+@for_each("n_steps", [37, 4000, 4001])
 def test_the_autocorrelation_does_not_depend_on_where_zero_is(n_steps):
     """Fails where the mean that is taken off the products of a level is that of other draws: far from zero the
     difference is as large as the autocovariance."""
@@ -344,7 +345,7 @@ def test_the_summary_is_that_of_arviz():
     assert convergence.summary(moved, 0).rhat > 1.1
 
 
-@pytest.mark.parametrize("stuck", [1, 2, 3])
+@for_each("stuck", [1, 2, 3])
 def test_chains_that_are_stuck_do_not_hide_that_they_disagree(stuck):
     """Fails where R-hat or an effective size is nan because a chain never moved, or where the stuck chain passes.
 
@@ -358,7 +359,7 @@ def test_chains_that_are_stuck_do_not_hide_that_they_disagree(stuck):
     assert found.rhat > 1.1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "history",
     [
         np.zeros((4, 0, 1)),

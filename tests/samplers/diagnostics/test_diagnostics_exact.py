@@ -11,13 +11,14 @@ from sgmcmc_lab.samplers.diagnostics.predictive import STATISTICS, p_value
 from sgmcmc_lab.samplers.engine import Run
 from sgmcmc_lab.samplers.running_statistics import LAG_RATIO, N_LAGS, N_LEVELS, STEPS, WEIGHT, Statistics
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 
 
 def exact(target, **settings):
     return run(RunSpec.of(target, "exact", seed=4, **{"n_steps": 3000, "n_chains": 3, **settings}))
 
 
-@pytest.mark.parametrize("target", ["gaussian", "gamma", "sparse_dirichlet"])
+@for_each("target", ["gaussian", "gamma", "sparse_dirichlet"])
 def test_stored_draws_have_the_divergence_of_their_histogram(target):
     """Fails where the cells of stored draws end a bin beside those of the histogram."""
     trace = exact(target)
@@ -112,7 +113,7 @@ def of_values(z):
     return statistics
 
 
-@pytest.mark.parametrize("place", [0.1, 1e6 + 0.1, 1e-9, -(1e6) / 3])
+@for_each("place", [0.1, 1e6 + 0.1, 1e-9, -(1e6) / 3])
 def test_a_chain_that_stands_still_has_no_autocorrelation(place):
     """The variance of equal values is rounding, which grows with their square."""
     lags, rho = autocorrelation.autocorrelation(of_values(np.full(1001, place)), 0)

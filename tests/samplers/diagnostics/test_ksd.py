@@ -12,6 +12,7 @@ from sgmcmc_lab.lessons.measures import MEASURES
 from sgmcmc_lab.samplers import RunSpec, SpecError, run
 from sgmcmc_lab.samplers.diagnostics import ks, ksd
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.statistics import critical
 
 N_DRAWS = 1_000
@@ -43,8 +44,8 @@ def by_hand(points, scores, fault="", **kernel):
     return sum(pairs.values()) - alone, alone
 
 
-@pytest.mark.parametrize("dim", [1, 2, 5])
-@pytest.mark.parametrize("kernel", [{}, {"c": 0.7}, {"c": 2.0, "beta": -0.8}], ids=str)
+@for_each("dim", [1, 2, 5])
+@for_each("kernel", [{}, {"c": 0.7}, {"c": 2.0, "beta": -0.8}], ids=str)
 def test_the_double_sum_is_that_by_hand(dim, kernel):
     """To 1e-12 of the sum. Each planted fault is off by more than 1e-3."""
     rng = np.random.default_rng(dim)

@@ -20,6 +20,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, bands, divergence, histogram, ks, moments
 from sgmcmc_lab.samplers.running_statistics import LAG_RATIO, N_BINS, N_JOINT, N_LAGS, N_LEVELS, TAIL, Statistics
 from sgmcmc_lab.samplers.targets import expectations
+from tests.helpers.cases import for_each
 
 RUNS = {
     "quartic": ("quartic", "sgld", {}, 4, 3000),
@@ -110,7 +111,7 @@ def test_to_import_them_compiles_nothing():
 # --- power sums ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TILES)
+@for_each("name", TILES)
 def test_moments_are_those_of_the_power_sums(name):
     for _, found, k in columns(name):
         column, sums, n = found.columns[k], found.sums.powers[k], max(found.n_draws, 1)
@@ -130,8 +131,8 @@ def test_moments_are_those_of_the_power_sums(name):
 # --- the ring ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("written", [0, 1, 5, 16, 17, 1023, 1024, 1025, 5000])
-@pytest.mark.parametrize("unseen", [0, 1, 7, 16, 17, 33, 1000, 1024, 1025, 10_000])
+@for_each("written", [0, 1, 5, 16, 17, 1023, 1024, 1025, 5000])
+@for_each("unseen", [0, 1, 7, 16, 17, 33, 1000, 1024, 1025, 10_000])
 def test_fresh_draws_are_those_of_the_tail(written, unseen):
     """The number of each draw is in the ring. Planted fault: every row one later."""
     found = Statistics.empty(made("quartic")[0].columns, 1, 1)
@@ -152,7 +153,7 @@ def test_fresh_draws_are_those_of_the_tail(written, unseen):
 # --- histograms ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TILES)
+@for_each("name", TILES)
 def test_the_ks_distance_is_that_of_the_cumulated_counts(name):
     for target, found, k in columns(name):
         cdf = np.asarray(target.columns[k].cdf(running_statistics.bin_edges(target.columns[k])))
@@ -168,7 +169,7 @@ def test_the_ks_distance_is_that_of_the_cumulated_counts(name):
         assert name != "quartic" or shifted != pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", TILES)
+@for_each("name", TILES)
 def test_bars_and_what_is_occupied_are_those_of_the_cumulated_counts(name):
     for _, found, k in columns(name):
         counts, starts = found.sums.bins[k], np.arange(0, N_BINS, 37)
@@ -193,7 +194,7 @@ def test_bars_and_what_is_occupied_are_those_of_the_cumulated_counts(name):
             assert histogram.occupied(lanes, k) == expected
 
 
-@pytest.mark.parametrize("bars", [1, 3, 64])
+@for_each("bars", [1, 3, 64])
 def test_bars_are_whole_bins(bars):
     """Planted fault: a half is rounded up, never to an even number."""
     unlike = 0
@@ -240,7 +241,7 @@ def boxes(found, positions, levels):
     return np.array(quantiles), np.array(least)
 
 
-@pytest.mark.parametrize("name", [name for name in TILES if name != "none"])
+@for_each("name", [name for name in TILES if name != "none"])
 def test_boxes_are_quantiles_of_the_counts(name):
     target, found = made(name)
     positions, levels = (
@@ -303,7 +304,7 @@ def integrated(lags, rho, n, factor=2.0):
     return [value, abs(value) * np.sqrt(2 * (2 * window + 1) / n), window]
 
 
-@pytest.mark.parametrize("name", TILES)
+@for_each("name", TILES)
 def test_correlations_and_their_time_are_those_of_the_lag_sums(name):
     for _, found, k in columns(name):
         lags, rho = autocorrelation.autocorrelation(found, k)
@@ -329,7 +330,7 @@ def test_equal_draws_have_no_correlations():
     assert np.isnan(autocorrelation.integrated_time(found, 0)).all()
 
 
-@pytest.mark.parametrize("name", ["quartic", "few draws", "long"])
+@for_each("name", ["quartic", "few draws", "long"])
 def test_the_standard_error_of_a_mean(name):
     _, found, k = columns(name)[0]
     tau = autocorrelation.tau_int(found, k)
@@ -359,7 +360,7 @@ def estimate(counts, masses):
     return [special.kl_div(counts / n, masses).sum(), (np.interp(np.log(n * masses), *terms()).sum() - 0.5) / n]
 
 
-@pytest.mark.parametrize("name", TILES)
+@for_each("name", TILES)
 def test_divergences_are_those_of_the_merged_counts(name):
     for target, found, k in columns(name):
         cuts, masses = divergence.cells(target.columns[k])
@@ -463,7 +464,7 @@ def test_the_summary_is_arvizs(n):
     assert unlike > seen / 3
 
 
-@pytest.mark.parametrize("n", [50, 51, 333, 2000])
+@for_each("n", [50, 51, 333, 2000])
 def test_tau_of_a_mean_is_arvizs(n):
     """The τ of single chains. Planted fault: a later half that is some draws off."""
     from arviz_stats.base import array_stats
@@ -546,7 +547,7 @@ def test_histories_of_any_kind_are_taken():
 # --- moments of ensembles ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 500])
+@for_each("n", [1, 2, 3, 500])
 def test_the_spread_of_chains(n):
     x = np.random.default_rng(n).gamma(0.3, size=(n, 4)) * [1, 1e-3, 1e8, 1]
     x[:, 3] = 2.0
@@ -598,8 +599,8 @@ def expected_mgf(s, alpha, theta0, h, steps, n_data, count, batch, replacement, 
     return np.exp(theta0 * s * np.exp(-t) / (1 + s * np.expm1(-t)) + each.sum())
 
 
-@pytest.mark.parametrize("replacement", [True, False])
-@pytest.mark.parametrize(
+@for_each("replacement", [True, False])
+@for_each(
     ("n_data", "count", "batch"),
     [(100, 20, 10), (100, 20, 100), (100, 0, 7), (100, 100, 7), (1000, 3, 900), (10, 9, 5), (5000, 2000, 1)],
 )
@@ -663,7 +664,7 @@ def test_sums_of_functions_over_draws():
 # --- bands ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 20, 21, 400])
+@for_each("n", [1, 2, 3, 20, 21, 400])
 def test_quantiles_of_draws(n):
     rng = np.random.default_rng(n)
     for x in (

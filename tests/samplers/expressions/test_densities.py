@@ -10,6 +10,7 @@ from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
 from sgmcmc_lab.samplers.expressions.machine import LANES, program, workspace
 from sgmcmc_lab.samplers.expressions.special import digamma_above, trigamma_above
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 from tests.helpers.machine import execute
 
 NAMES = ("y", "a", "b", "c")
@@ -72,7 +73,7 @@ def value_error(key):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", DENSITIES)
+@for_each("key", DENSITIES)
 def test_densities_are_scipys(key):
     assert value_error(key) <= 1
 
@@ -85,7 +86,7 @@ def test_fault_a_density_without_its_normaliser(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", DENSITIES)
+@for_each("key", DENSITIES)
 def test_slopes_of_densities_are_differences(key):
     typed, at = parse(TYPED[key][0], NAMES, "row"), places()
     slopes = run([typed.diff(by) for by in NAMES], at)
@@ -115,7 +116,7 @@ def special_is_scipys(key):
         return np.allclose(found, FUNCTIONS[key].evaluate(x), rtol=2e-12, atol=2e-14, equal_nan=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "key",
     [
         "log1p_exp", "inv_logit", "lgamma", "digamma", "trigamma", "log_i0", "i1_over_i0", "expm1", "log1p", "log1m_exp", "log1p_square",
@@ -170,7 +171,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("text", WRONG)
+@for_each("text", WRONG)
 def test_what_is_wrong_with_a_density_is_said(text):
     position, why = WRONG[text]
     with pytest.raises(SpecError) as caught:

@@ -7,6 +7,7 @@ from scipy import special, stats
 
 from sgmcmc_lab.samplers.expressions.densities import DENSITIES
 from sgmcmc_lab.samplers.expressions.draws import LAWS, Truncated
+from tests.helpers.cases import for_each
 
 N = 20_000
 WHOLE = 1e-5
@@ -57,7 +58,7 @@ def test_each_density_is_drawn_from_but_sums_of_two():
     assert LAWS.keys() == {key for key in DENSITIES if key.endswith(("_lpdf", "_lpmf"))} == ARGUMENTS.keys()
 
 
-@pytest.mark.parametrize("key", ARGUMENTS)
+@for_each("key", ARGUMENTS)
 def test_draws_are_of_the_distribution(key):
     arguments, law = ARGUMENTS[key]
     assert p_value(key, arguments, law) > WHOLE
@@ -67,7 +68,7 @@ def test_draws_are_of_the_distribution(key):
 WITH_INVERSE = [key for key, law in LAWS.items() if law.tails]
 
 
-@pytest.mark.parametrize("key", WITH_INVERSE)
+@for_each("key", WITH_INVERSE)
 def test_distribution_functions_and_their_inverses(key):
     """Both tails agree to 1e-9, where SciPy's inverse of Student's t has ten digits."""
     arguments, law = ARGUMENTS[key]
@@ -121,7 +122,7 @@ BOUNDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "low", "high"), [(key, *ends) for key in WITH_INVERSE for ends in BOUNDS[key]])
+@for_each(("key", "low", "high"), [(key, *ends) for key in WITH_INVERSE for ends in BOUNDS[key]])
 def test_a_distribution_between_bounds_keeps_its_digits(key, low, high):
     """Shares below points within the bounds, and back, against mpmath at 300 digits: at 30 standard deviations a tail
     is 10⁻¹⁹⁸. Near a bound of 30 a point has no more than 10⁻¹⁴ of its distance from it, which is a share of 10⁻¹³.

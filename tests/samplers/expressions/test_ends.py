@@ -13,12 +13,13 @@ from sgmcmc_lab.samplers.expressions.normal_form import _call, constant
 from sgmcmc_lab.samplers.targets import bounded
 from tests import ends
 from tests.ends import CASES, by_machine, by_numpy, worst
+from tests.helpers.cases import for_each
 
 BY_TITLE = {case.title: case for case in CASES}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+@for_each("case", CASES, ids=lambda case: case.title, apart=lambda case: case.title.split()[0])
 def test_values_and_slopes_have_their_digits_at_the_ends(case):
     value, slope = worst(case)
     assert value.share <= 1, value
@@ -61,6 +62,7 @@ NAIVE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [key for key in NAIVE if key != "log_sum_exp"])
 def test_fault_the_textbooks_formula_as_it_stands(key, monkeypatch):
     title, build = NAIVE[key]
@@ -110,11 +112,13 @@ def impossible_error(what):
     return max(errors) if not np.isnan(errors).any() else np.inf
 
 
-@pytest.mark.parametrize("what", IMPOSSIBLE)
+@pytest.mark.slow
+@for_each("what", IMPOSSIBLE)
 def test_what_is_impossible_has_the_log_density_minus_infinity(what):
     assert impossible_error(what) < 1e-14
 
 
+@pytest.mark.slow
 def test_fault_a_sum_of_exponentials_from_its_first_part(monkeypatch):
     _, build = NAIVE["log_sum_exp"]
     monkeypatch.setattr(densities, "log_sum_exp", build)
@@ -141,6 +145,7 @@ def test_nothing_but_minus_infinity_passes_for_it():
     )
 
 
+@pytest.mark.slow
 def test_fault_a_reference_with_a_doubles_digits(monkeypatch):
     """Fails where the reference is as good as the digits that it is asked for: log(1 − p) at logit p = 700."""
     monkeypatch.setattr(ends, "DIGITS", 16)

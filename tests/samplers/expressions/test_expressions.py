@@ -31,6 +31,7 @@ from sgmcmc_lab.samplers.expressions.limits import MAX_LENGTH, MAX_WORK
 from sgmcmc_lab.samplers.expressions.nodes import Kind
 from sgmcmc_lab.samplers.expressions.program import Op, Program
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 from tests.helpers.work import calls_of
 
 NAMES = ("theta", "r", "xi")
@@ -67,7 +68,7 @@ def points(n: int = 50) -> dict[str, np.ndarray]:
     return {label: rng.uniform(0.2, 1.3, n) for label in NAMES}
 
 
-formulas = pytest.mark.parametrize("text", FORMULAS)
+formulas = for_each("text", FORMULAS)
 
 
 # ---------------------------------------------------------------- values, derivatives, texts
@@ -88,14 +89,14 @@ def derivative_error(expression: Expression, derivative: Expression, by: str) ->
 
 
 @formulas
-@pytest.mark.parametrize("by", NAMES)
+@for_each("by", NAMES)
 def test_derivatives(text, by):
     first = read(text).diff(by)
     assert derivative_error(read(text), first, by) <= 1
     assert derivative_error(first, first.diff("theta"), "theta") <= 1
 
 
-@pytest.mark.parametrize("key", [key for key in FUNCTIONS if key != "trigamma"])
+@for_each("key", [key for key in FUNCTIONS if key != "trigamma"])
 def test_every_function_has_its_derivative(key):
     # log(1 − eˣ) has no value of x > 0.
     expression = read(f"{key}({'-' if key == 'log1m_exp' else ''}(theta*r/2 + 0.1))")
@@ -162,7 +163,7 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), SAME)
+@for_each(("left", "right"), SAME)
 def test_equal_expressions_are_one(left, right):
     names = (*NAMES, "theta1", "r2")
     a, b = parse(left, names, "energy"), parse(right, names, "energy")
@@ -182,7 +183,7 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), DIFFERENT)
+@for_each(("left", "right"), DIFFERENT)
 def test_fault_different_expressions_are_two(left, right):
     assert read(left) != read(right)
 
@@ -222,7 +223,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@for_each("text", TEXTS)
 def test_what_is_written(text):
     """Fails where a whole number up to a million has a point, or a larger one has none."""
     assert str(read(text)) == TEXTS[text]
@@ -244,7 +245,7 @@ TEX = {
 }
 
 
-@pytest.mark.parametrize("text", TEX)
+@for_each("text", TEX)
 def test_latex(text):
     assert read(text).tex() == TEX[text]
 
@@ -456,7 +457,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED, ids=lambda text: f"{text[:22]!a}{len(text)}")
+@for_each("text", REFUSED, ids=lambda text: f"{text[:22]!a}{len(text)}")
 def test_a_refusal_says_where_and_what(text):
     position, why = REFUSED[text]
     with pytest.raises(SpecError) as caught:
@@ -467,7 +468,7 @@ def test_a_refusal_says_where_and_what(text):
     assert why in message
 
 
-@pytest.mark.parametrize("value", [None, 3, 2.5, b"theta", ["theta"], {}, object()])
+@for_each("value", [None, 3, 2.5, b"theta", ["theta"], {}, object()])
 def test_what_is_not_a_text_is_refused(value):
     with pytest.raises(SpecError, match="expected a text"):
         parse(value, NAMES, "energy")
@@ -538,12 +539,12 @@ def test_the_explosive_texts_get_past_the_grammar():
         read(EXPLOSIVE[-1]).diff("theta").diff("theta").diff("theta")
 
 
-@pytest.mark.parametrize("text", EXPLOSIVE, ids=lambda text: text[:30])
+@for_each("text", EXPLOSIVE, ids=lambda text: text[:30])
 def test_what_would_explode_is_refused_in_time(text):
     assert worked_out(text) < MOST_CALLS
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("terms", "work"), [((1.0, 2.0), 3), (("theta", "r"), 5), (("theta", 2.0), 4), (("theta + r", "xi - r + 1"), 7)]
 )
 def test_a_sum_counts_its_terms_and_what_is_in_them(terms, work):
@@ -768,7 +769,7 @@ def differences(text):
     return out
 
 
-@pytest.mark.parametrize("text", WERE_WRONG)
+@for_each("text", WERE_WRONG)
 def test_what_could_not_be_read_again(text):
     assert differences(text) == []
 

@@ -25,6 +25,7 @@ from sgmcmc_lab.samplers.expressions.inspection import ForbiddenError, inspect
 from sgmcmc_lab.samplers.expressions.machine import LANES, program, workspace
 from sgmcmc_lab.samplers.expressions.native import Loop, call, module
 from sgmcmc_lab.samplers.expressions.program import Op
+from tests.helpers.cases import for_each
 from tests.helpers.machine import execute
 
 NAMES = ("x", "y")
@@ -154,7 +155,7 @@ def with_op(op, x):
     return np.array([len(rows), 2, 1, 3, 1, *(float(number) for row in rows for number in row)])
 
 
-@pytest.mark.parametrize(("op", "x"), EVERY, ids=lambda value: getattr(value, "name", value))
+@for_each(("op", "x"), EVERY, ids=lambda value: getattr(value, "name", value))
 def test_every_instruction_to_the_bit(op, x):
     """Fails where one instruction differs from the machine's in one bit at some pair of 17 special numbers.
 
@@ -166,7 +167,7 @@ def test_every_instruction_to_the_bit(op, x):
     assert op in {Op.SIGN} or not same(by_code(made, moved), by_machine(made, POINTS))
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 4, 7, 8, 9, 33])
+@for_each("n", [0, 1, 3, 4, 7, 8, 9, 33])
 def test_no_chain_is_left_out(n):
     """Fails where a chain behind the last whole vector is left out, or one that is not there is written."""
     made = program([parse("x*y + x^2", NAMES, "text")], NAMES)
@@ -204,7 +205,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "fault"), PLANTED)
+@for_each(("pattern", "fault"), PLANTED)
 def test_the_inspection_finds(pattern, fault):
     """Fails where code passes that reads or writes elsewhere, calls something else, or does not end: planted in it."""
     loop = as_loop(TEXT)
@@ -262,6 +263,7 @@ def state_of(run):
     return [run.kept, run.position, run.momentum, run.last_gradient, run.counts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "target_params", "params", "gradient"), RUNS)
 @pytest.mark.parametrize("n_chains", [1, 9])
 def test_a_run_goes_over_to_native_code_and_its_draws_stay(

@@ -5,6 +5,7 @@ import pytest
 
 from sgmcmc_lab.samplers.expressions import evaluate, normal_form, parse
 from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
+from tests.helpers.cases import for_each
 
 X = np.concatenate([np.linspace(-4.9, 4.9, 99) + 0.013, [-0.3, 0.3]])
 FORMS = {
@@ -30,7 +31,7 @@ def outside(key):
         )
 
 
-@pytest.mark.parametrize("key", FUNCTIONS)
+@for_each("key", FUNCTIONS)
 def test_a_root_of_a_square_is_the_absolute_value(key):
     assert outside(key) < 1e-9
 

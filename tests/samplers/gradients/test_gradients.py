@@ -9,6 +9,7 @@ from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.checks_gradients import check_gradient, missing
 from tests.helpers.checks_samplers import FEW_DATA
 
@@ -23,7 +24,7 @@ def test_an_estimator_is_its_words_and_its_textbook(key):
     check_gradient(key)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "values", "noise"),
     [
         ("full", {}, (0.0, 0.0, 0, 0, True, False)),
@@ -75,7 +76,7 @@ def test_a_batch_is_at_most_the_data_and_for_a_spread_at_least_two():
             GRADIENTS[key](batch_size=1).check(target)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("key", "name", "default", "bounds"),
     [
         ("gaussian", "variance", 4.0, (1e-3, 1e5)),
@@ -110,7 +111,7 @@ def with_all_data():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "t", "s"), list(with_all_data()))
+@for_each(("key", "t", "s"), list(with_all_data()), apart=lambda key, t, s: t)
 def test_all_of_the_data_as_a_batch_are_the_gradient(key, t, s):
     """Without replacement and to the last digits; all but two of them are not. So a sampler has with such a batch the
     law that it has with the gradient."""
@@ -155,7 +156,7 @@ def slopes(target, theta, gradient):
     return plain(theta) - plain(anchors[gradient]) + plain(anchors[gradient]).mean(axis=0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gradient", "replacement"),
     [
         *(

@@ -17,6 +17,7 @@ from sgmcmc_lab.samplers.kernels import contour_sgld
 from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.running_statistics import UNIT
+from tests.helpers.cases import for_each
 from tests.helpers.checks_samplers import reference_steps
 from tests.helpers.edited import edited, faulty
 from tests.helpers.statistics import put_sampler
@@ -41,7 +42,7 @@ def small(**more):
 # --- the step ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", ["gaussian_mixture", "quartic", "correlated_gaussian"])
+@for_each("target", ["gaussian_mixture", "quartic", "correlated_gaussian"])
 def test_a_chain_learns_and_then_stands_still_as_its_reference_does(target):
     """Six steps that learn and six that do not, and bins so narrow that chains pass many. Fails where p is fixed a step
     late, where it goes on to learn, or for the weight of the draw before."""
@@ -79,8 +80,8 @@ def test_a_run_goes_on_with_no_other_kind_of_weights():
 # --- the statistics of draws with weights of their own --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("schedule", [False, True])
-@pytest.mark.parametrize("fault", ["", "weights dropped", "weights of another chain"])
+@for_each("schedule", [False, True])
+@for_each("fault", ["", "weights dropped", "weights of another chain"])
 def test_statistics_are_those_of_the_weighted_draws(schedule, fault):
     """Against NumPy's weighted averages of the stored draws: means of chains and of all draws, variance, histogram,
     joint histogram, KS and effective number. A weight has 20 binary digits, and its rest goes to the chain's next draw.
@@ -147,7 +148,7 @@ def test_without_weights_draws_of_equal_weight_are_evenly_spaced():
     assert Run(RunSpec.of("gaussian", "sgld")).statistics.equal_draws(5).shape == (0, 1)
 
 
-@pytest.mark.parametrize("measure", ["tau", "cost", "ksd"])
+@for_each("measure", ["tau", "cost", "ksd"])
 def test_no_measure_of_equal_draws_reads_weighted_ones(measure):
     with pytest.raises(SpecError, match="the draws of the lane have weights"):
         MEASURES[measure]().fit(small())

@@ -11,6 +11,7 @@ from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS, austerity, tunamh
 from sgmcmc_lab.samplers.requirements import ENERGIES, LIPSCHITZ
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.edited import edited, faulty
 from tests.helpers.statistics import draws_of, exact_start, failures, fast_cdf, ks_verdict, mean_verdict, start_with
 
@@ -90,9 +91,7 @@ def test_faults_of_tunamh_are_seen(fault, tmp_path):
 # --- austerity ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("t", "step_size"), [("student_mean", 1.0), ("logistic_regression", 0.8), ("poisson_regression", 0.1)]
-)
+@for_each(("t", "step_size"), [("student_mean", 1.0), ("logistic_regression", 0.8), ("poisson_regression", 0.1)])
 def test_without_error_austerity_is_random_walk_metropolis(t, step_size):
     """Draw for draw, and each step looks at all data. The planted faults: one test that errs, and a level that is off
     by a hundredth."""

@@ -11,6 +11,7 @@ from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.requirements import BATCH, LIPSCHITZ
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.checks_samplers import FEW_DATA
 from tests.helpers.statistics import draws_of, exact_start, failures, fast_cdf, ks_verdict, mean_verdict, start_with
 
@@ -39,7 +40,7 @@ def largest_ratio(target, slopes, lipschitz):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("t", "values"), BOUNDED)
+@for_each(("t", "values"), BOUNDED, apart=lambda t, values: t)
 def test_lipschitz_constants(t, values):
     """Fails where a partial derivative, of all data or of one data point, changes faster than its constant says.
 

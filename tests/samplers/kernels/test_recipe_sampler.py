@@ -19,6 +19,7 @@ from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.recipe.recipe import Layout
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.typed import Typed
+from tests.helpers.cases import for_each
 from tests.helpers.chain_laws import sghmc_joint_law
 from tests.helpers.statistics import (
     critical,
@@ -71,8 +72,8 @@ EQUALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("t", "target_params", "s", "params", "gradient", "recipe", "fault"), EQUALS)
-@pytest.mark.parametrize("n_chains", [1, LANES, 130])
+@for_each(("t", "target_params", "s", "params", "gradient", "recipe", "fault"), EQUALS)
+@for_each("n_chains", [1, LANES, 130])
 def test_the_recipe_is_the_fast_kernel(t, target_params, s, params, gradient, recipe, fault, n_chains):
     """Fails where a preset as a recipe is not the hand-written kernel on the same random numbers, to 1e-9 in 200 steps.
 
@@ -177,7 +178,7 @@ def test_the_machine_computes_what_evaluate_does():
     assert caught > 500
 
 
-@pytest.mark.parametrize("n", [1, LANES - 1, LANES, LANES + 1, 2 * LANES, 150])
+@for_each("n", [1, LANES - 1, LANES, LANES + 1, 2 * LANES, 150])
 def test_every_chain_has_its_own_lane(n):
     """Fails where the last block of chains is left out, is read beyond its end, or gets the values of another block.
 
@@ -212,7 +213,7 @@ SAME_LAWS = [
 ]
 
 
-@pytest.mark.parametrize(("t", "params", "energy", "extent"), SAME_LAWS)
+@for_each(("t", "params", "energy", "extent"), SAME_LAWS)
 def test_a_typed_energy_has_the_exact_answers(t, params, energy, extent):
     """Fails where CDF, mean, variance or density of a typed energy differ by more than 1e-6 from those of the target
     that has this law, or where 1e5 draws differ from its CDF (false alarms: 1e-3 in all).
@@ -244,7 +245,7 @@ def test_a_typed_energy_has_the_exact_answers(t, params, energy, extent):
     assert failures(verdicts(wrong))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "energy",
     [
         "cosh(theta) + sin(3*theta)/2",
@@ -285,7 +286,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("energy", "says"), REFUSED, ids=[text[:20] for text, _ in REFUSED])
+@for_each(("energy", "says"), REFUSED, ids=[text[:20] for text, _ in REFUSED])
 def test_an_energy_that_is_none_is_refused_in_a_sentence(energy, says):
     """Fails where an energy that has no law in the box is taken, or where the sentence does not say which field, which
     value and what is allowed. Planted fault: the energies of the test above must not be refused."""
@@ -314,7 +315,7 @@ FOUND = [
 ]
 
 
-@pytest.mark.parametrize(("energy", "half_width", "variance"), FOUND, ids=[text[:20] for text, _, _ in FOUND])
+@for_each(("energy", "half_width", "variance"), FOUND, ids=[text[:20] for text, _, _ in FOUND])
 def test_the_box_is_found_from_the_energy(energy, half_width, variance):
     """Fails where another box is found, where the exact answers in it are not those of the whole line, or where the
     given box of the same width gives others. Planted fault: the box of half the width loses some of it."""
@@ -330,7 +331,7 @@ def test_the_box_is_found_from_the_energy(energy, half_width, variance):
             Typed(energy=energy, extent=half_width / 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("energy", "says"),
     [
         ("-theta^2", "does not end inside the box of ±100"),
@@ -394,7 +395,7 @@ NOT_PSD = [
 ]
 
 
-@pytest.mark.parametrize(("t", "params", "worst", "eigenvalue"), NOT_PSD)
+@for_each(("t", "params", "worst", "eigenvalue"), NOT_PSD)
 def test_a_diffusion_that_is_none_is_refused_with_the_worst_point(t, params, worst, eigenvalue):
     """Fails where a D with a negative eigenvalue, or one that is not finite, makes a step; where the sentence does not
     name the worst point; and where a right D is refused, or cannot take over from there."""
@@ -513,7 +514,7 @@ def clipped(t, params, variance, steps=50, chains=7, key="gaussian_corrected"):
     return engine.run(spec)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("t", "params", "limit"),
     [
         # ε = .1, and the V from which on 2D − εB̂ has a negative eigenvalue somewhere.
@@ -787,10 +788,8 @@ FULL_3 = np.array([[1.0, 0.4, -0.3], [0.4, 2.0, 0.6], [-0.3, 0.6, 0.8]])
 FULL_4 = np.array([[1.0, 0.4, -0.3, 0.2], [0.4, 2.0, 0.6, -0.5], [-0.3, 0.6, 0.8, 0.1], [0.2, -0.5, 0.1, 1.5]])
 
 
-@pytest.mark.parametrize(
-    ("t", "layout", "full"), [("gaussian", "theta_r_xi", FULL_3), ("quartic", "theta_r", FULL_4)], ids=["3", "4"]
-)
-@pytest.mark.parametrize("vary", ["", "(1 + theta{}^2) * "], ids=["constant", "a function of θ"])
+@for_each(("t", "layout", "full"), [("gaussian", "theta_r_xi", FULL_3), ("quartic", "theta_r", FULL_4)], ids=["3", "4"])
+@for_each("vary", ["", "(1 + theta{}^2) * "], ids=["constant", "a function of θ"])
 def test_increments_have_the_covariance_of_a_full_d(t, layout, full, vary):
     """Fails where the increments of a recipe without drift are not L n with 2εD = LLᵀ by ``numpy.linalg.cholesky`` and
     the generator's own normals n, to 1e-12, or their covariance is not 2εD (false alarms: 1e-4 in all).
@@ -844,7 +843,7 @@ TEXTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("params", "layout"), TEXTS)
+@for_each(("params", "layout"), TEXTS)
 def test_formulas_survive_links_and_files(params, layout):
     """Fails where a space, a bracket, a power, an empty entry or their number is lost in a link or in JSON.
 
@@ -884,7 +883,7 @@ BAD_LINKS = [
 ]
 
 
-@pytest.mark.parametrize(("query", "parts"), BAD_LINKS, ids=lambda x: x[:60] if isinstance(x, str) else "")
+@for_each(("query", "parts"), BAD_LINKS, ids=lambda x: x[:60] if isinstance(x, str) else "")
 def test_a_link_with_a_bad_formula_is_mended_and_says_so(query, parts):
     """Fails where a bad formula of a link raises, is taken, or is replaced in silence.
 
@@ -901,7 +900,7 @@ def test_a_link_with_a_bad_formula_is_mended_and_says_so(query, parts):
     assert Experiment.from_query("target=double_well&lane=recipe(diffusion_entries:1 %2B theta%5E2)", DEFAULT)[1] == []
 
 
-@pytest.mark.parametrize("value", [3, None, {"a": "1"}, [["1"]], [1], ["1"] * 16, ["1;2"], ["1~"], ["a" * 401]])
+@for_each("value", [3, None, {"a": "1"}, [["1"]], [1], ["1"] * 16, ["1;2"], ["1~"], ["a" * 401]])
 def test_entries_that_are_no_texts_are_refused(value):
     """Fails where anything but a list of texts is taken for entries of D."""
     with pytest.raises(SpecError, match=r"^sampler\.diffusion_entries = .*allowed are formulas"):

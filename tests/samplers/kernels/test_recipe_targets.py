@@ -20,6 +20,7 @@ from sgmcmc_lab.samplers.recipe.presets import PRESETS, preset
 from sgmcmc_lab.samplers.recipe.recipe import Layout, Recipe
 from sgmcmc_lab.samplers.targets import TARGETS, Typed
 from sgmcmc_lab.samplers.targets.base import Target
+from tests.helpers.cases import for_each
 from tests.helpers.checks_samplers import FEW_DATA, check_formula
 
 DEFAULT = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
@@ -176,7 +177,7 @@ WIDE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("t", "target_params", "params"), WIDE)
+@for_each(("t", "target_params", "params"), WIDE)
 def test_wide_recipes_survive_links_and_files(t, target_params, params):
     """Fails where an entry is lost in a link or in JSON. Planted fault: another entry, whose link must be another."""
     texts = []
@@ -213,7 +214,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("target", "params", "says"), REFUSED)
+@for_each(("target", "params", "says"), REFUSED)
 def test_what_has_no_recipe_is_refused_in_a_sentence(target, params, says):
     """Planted fault: the same target with few enough coordinates, or the right entries, which are taken."""
     with pytest.raises(SpecError, match=says) as caught:

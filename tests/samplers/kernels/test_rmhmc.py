@@ -14,6 +14,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels.rmhmc import RMHMC, drift, half_kick
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 from tests.helpers.statistics import at_rest_in_its_law, draws_of, failures, ks_verdict, mean_verdict, put_sampler
 
 NONE, LOG_DET, DERIVATIVE, FEW, WHOLE = range(5)
@@ -243,7 +244,7 @@ def test_large_steps_forget_the_start(shape, step_size, n_leapfrog):
         assert from_its_start(shape, params, rejecting)
 
 
-@pytest.mark.parametrize("t", ["quartic", "sparse_dirichlet", "von_mises"])
+@for_each("t", ["quartic", "sparse_dirichlet", "von_mises"])
 def test_elsewhere_it_is_refused_in_a_sentence(t):
     with pytest.raises(SpecError, match=r"RMHMC|rmhmc"):
         RunSpec.of(t, "rmhmc")

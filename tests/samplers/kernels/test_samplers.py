@@ -19,6 +19,7 @@ from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.minibatch import estimate_counts
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.chain_laws import cir_law, hmc_law, repeated_moves, sghmc_joint_law, sghmc_law, sgld_law
 from tests.helpers.checks_samplers import (
     BY_PAIRS,
@@ -351,9 +352,7 @@ FIRST_TARGETS = dict(reversed(COMPARED))
 """One target for each sampler, for the quick tests."""
 
 
-@pytest.mark.parametrize(
-    ("s", "t"), [pytest.param(s, t, marks=[] if FIRST_TARGETS[s] == t else pytest.mark.slow) for s, t in COMPARED]
-)
+@for_each(("s", "t"), COMPARED, slow=lambda s, t: FIRST_TARGETS[s] != t, apart=lambda s, t: s)
 def test_each_kernel_is_its_textbook_formula(s, t):
     """With the full gradient and estimators in turn."""
     for each in draw_for_draw(x for x in BY_PAIRS if x[:2] == (s, t)):
@@ -747,7 +746,7 @@ EXACT_ORDERS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "law", "order"), EXACT_ORDERS)
+@for_each(("name", "law", "order"), EXACT_ORDERS)
 def test_order_of_the_exact_discretised_law(name, law, order):
     """Fails where the slope of log |bias| against log ε on a correlated Gaussian is not the order, to 0.02.
 
@@ -965,8 +964,8 @@ def test_sum_under_scir_is_an_exact_cir_process():
         assert failures(moment_verdicts(alone, mean, variance)[1:])
 
 
-@pytest.mark.parametrize("replacement", [True, False])
-@pytest.mark.parametrize("batch_size", [1, 10, 60])
+@for_each("replacement", [True, False])
+@for_each("batch_size", [1, 10, 60])
 def test_minibatch_counts(replacement, batch_size):
     """Fails where the mean of N̂_j is not N_j or its variance not N²p(1−p)/n, times (N−n)/(N−1) without replacement.
 

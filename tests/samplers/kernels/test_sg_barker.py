@@ -1,10 +1,10 @@
 """Stochastic gradient Barker dynamics: the law of its chain on a Gaussian, and what a noisy gradient adds."""
 
 import numpy as np
-import pytest
 
 from sgmcmc_lab.samplers import Run
 from sgmcmc_lab.samplers.experiment import RunSpec
+from tests.helpers.cases import for_each
 from tests.helpers.statistics import at_rest_in_its_law
 
 
@@ -30,7 +30,7 @@ def variance(s, noise, seed=5):
     return float(np.mean(np.square(kept)))
 
 
-@pytest.mark.parametrize(("s", "noise"), [(0.2, 0.0), (0.3, 0.0), (0.2, 2.0)])
+@for_each(("s", "noise"), [(0.2, 0.0), (0.3, 0.0), (0.2, 2.0)])
 def test_the_variance_is_that_of_its_expansion(s, noise):
     """Var θ = 1 + (3/2)ε(1 + V) + O(ε²), ε = s²/2, within .01 for errors of 2·10⁵ draws, a third of which count, and
     4 ((1 + V)ε)². SGLD of the same ε, 1 + ε(1 + V)/2, is outside."""

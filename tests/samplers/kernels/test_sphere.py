@@ -23,6 +23,7 @@ from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import MANIFOLD
 from sgmcmc_lab.samplers.targets.quadrature import rule
+from tests.helpers.cases import for_each
 from tests.helpers.checks_samplers import OFFERED, in_turn
 from tests.helpers.circle_law import TOY_BIAS
 from tests.helpers.statistics import (
@@ -79,9 +80,9 @@ def textbook_step(rng, run, x, v, xi, euler=False):
     return x, v, xi + eps / 2 * ((v**2).sum() / m - 1)
 
 
-@pytest.mark.parametrize("g", ["full", "gaussian", "gaussian_corrected"])
-@pytest.mark.parametrize("s", ["sggmc", "gsgnht", "sggmc_euler", "gsgnht_euler"])
-@pytest.mark.parametrize("t", ["circle_mixture", "sphere_mixture"])
+@for_each("g", ["full", "gaussian", "gaussian_corrected"])
+@for_each("s", ["sggmc", "gsgnht", "sggmc_euler", "gsgnht_euler"])
+@for_each("t", ["circle_mixture", "sphere_mixture"])
 def test_each_kernel_is_its_textbook_formula(t, s, g):
     """Fails where a kernel is not the printed step, corrected: to 1e-10 in 25 steps. Fault: a step 1e-6 longer."""
     spec = RunSpec.of(t, s, g, n_chains=1, seed=4)
@@ -137,7 +138,7 @@ def test_numbers_of_the_toy():
     assert exact["E cos 2φ"] == pytest.approx(-0.32132, abs=5e-6)
 
 
-@pytest.mark.parametrize("t", ["fisher", "sphere_mixture", "bingham"])
+@for_each("t", ["fisher", "sphere_mixture", "bingham"])
 def test_densities_on_the_sphere_integrate_to_their_columns(t):
     """Fails where a density on S² is not normalised, or the CDFs of its coordinates are not its integrals, to 1e-9."""
     target = TARGETS[t]()
@@ -469,7 +470,7 @@ def stay_verdicts(s, t, g, sampler_params=None, target=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("s", "t", "g"), CASES)
+@for_each(("s", "t", "g"), CASES, apart=lambda s, t, g: t)
 def test_every_sampler_stays_in_its_law(s, t, g):
     """Fails where a moment or a marginal CDF of 40,000 draws of 1000 chains, from exact ones on, drifts by more than
     its error and the stated bias. False alarms: 1e-4 in all cases together.

@@ -14,6 +14,7 @@ from scipy import special
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.circle_law import TOY_BIAS, Law, overdamped_law, splitting_law
 from tests.helpers.statistics import (
     at_rest_in_its_law,
@@ -121,7 +122,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "case"), FAULTS, ids=str)
+@for_each(("fault", "case"), FAULTS, ids=str)
 def test_aboba_without_a_half_step_is_of_first_order(fault, case):
     """The planted faults of the test above: its slope is 1.0 ± .2, so not 2.0 ± .2. With both halves it is not 1.
 

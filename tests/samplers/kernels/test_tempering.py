@@ -15,6 +15,7 @@ from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.engine import Run
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.lanes import Change
+from tests.helpers.cases import for_each
 from tests.helpers.statistics import critical, draws_of, failures, ks_verdict, mean_verdict, put_sampler
 
 # --- a kernel with faults -------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ def expected(cold, hot, penalty, sd=SD):
     return stats.norm.cdf(x / s) + exp(x + s * s / 2) * stats.norm.cdf(-x / s - s)
 
 
-@pytest.mark.parametrize(("cold", "hot"), [(COLD, HOT), (HOT, COLD), (1.0, -1.0)])
+@for_each(("cold", "hot"), [(COLD, HOT), (HOT, COLD), (1.0, -1.0)])
 def test_noisy_swaps_are_as_often_as_their_formula_says(cold, hot):
     """With and without the correction, at four standard errors of 60,000 swaps. Faults: a correction of half and of
     twice the size, and the other sign of the energies."""

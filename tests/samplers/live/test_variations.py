@@ -12,6 +12,7 @@ from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.live.variations import variations
 from sgmcmc_lab.samplers.parameters import Count, SpecError, declared
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 
 NAMES = ("quartic", "von_mises", "sparse_dirichlet", "linear_regression")
 
@@ -92,9 +93,7 @@ def case(kind, key):
     return owner, dict(values), describe
 
 
-@pytest.mark.parametrize(
-    ("kind", "key"), [*(("sampler", key) for key in SAMPLERS), *(("gradient", key) for key in GRADIENTS)]
-)
+@for_each(("kind", "key"), [*(("sampler", key) for key in SAMPLERS), *(("gradient", key) for key in GRADIENTS)])
 def test_places_and_stops_are_those_of_python(kind, key):
     owner, values, describe = case(kind, key)
     assert differing(owner, values, describe, variations(owner, values, describe)) == []

@@ -6,6 +6,7 @@ from numpy.random import SFC64, Generator
 
 from sgmcmc_lab.samplers.models import batch_size
 from sgmcmc_lab.samplers.models.batch_size import ALWAYS, BURN_IN, FADING, ONCE, VISIT, Adaptation, objective, refresh
+from tests.helpers.cases import for_each
 from tests.helpers.edited import edited
 from tests.helpers.statistics import critical
 
@@ -51,7 +52,7 @@ def test_a_choice_that_never_ends_is_biased_and_one_that_fades_or_ends_is_not(tm
     assert bias(FADING, fault)[1] < -limit
 
 
-@pytest.mark.parametrize("rule", [ALWAYS, FADING, BURN_IN])
+@for_each("rule", [ALWAYS, FADING, BURN_IN])
 def test_rounds_are_measured_as_written(rule):
     """The τ, the choices and the visits of made-up draws, again from all of them."""
     sizes, overall, end = np.array([8, 2, 1]), 2.0, 900

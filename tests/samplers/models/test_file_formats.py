@@ -15,6 +15,7 @@ from sgmcmc_lab.samplers.models.topics.corpus import read_uploads, words_of
 from sgmcmc_lab.samplers.parameters import SpecError, check, declared
 from sgmcmc_lab.samplers.targets import own
 from sgmcmc_lab.samplers.targets.linear_table import TableLinear
+from tests.helpers.cases import for_each
 
 N = 12
 X = np.column_stack([np.arange(N) + 0.5, np.arange(N) ** 2 % 7 - 2.0])
@@ -87,7 +88,7 @@ NUMBERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", NUMBERS)
+@for_each("kind", NUMBERS)
 def test_points(kind):
     content, said, x = NUMBERS[kind]
     found = points.read({"p.csv": content if isinstance(content, bytes) else content.encode()})
@@ -178,7 +179,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
+@for_each("kind", REFUSED)
 def test_points_that_are_refused(kind):
     content, said = REFUSED[kind]
     with pytest.raises(FileError) as raised:
@@ -247,7 +248,7 @@ EDGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", EDGES)
+@for_each("kind", EDGES)
 def test_edges(kind):
     content, said, names = EDGES[kind]
     graph = graph_of("g.csv", content if isinstance(content, bytes) else content.encode())
@@ -272,7 +273,7 @@ NODES = "".join(f"<node id='{each}'/>" for each in "abcd")
 LINKS = "".join(f"<edge source='{a}' target='{b}'/>" for a, b in ("ab", "bc", "cd", "dd"))
 
 
-@pytest.mark.parametrize("body", [NODES + LINKS, LINKS + NODES, NODES[: 2 * 14] + LINKS + NODES[2 * 14 :]])
+@for_each("body", [NODES + LINKS, LINKS + NODES, NODES[: 2 * 14] + LINKS + NODES[2 * 14 :]])
 def test_graphml_in_any_order(body):
     graph = graph_of("g.graphml", f"<graphml><graph>{body}</graph></graphml>".encode())
     assert sorted(graph.names) == list("abcd") and len(graph.edges) == 3
@@ -289,7 +290,7 @@ LAUGHS = (
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "head",
     [LAUGHS, "<!DOCTYPE g SYSTEM 'file:///etc/hostname'>", "<!DOCTYPE g [<!ENTITY x SYSTEM 'file:///etc/hostname'>]>"],
 )
@@ -348,7 +349,7 @@ CORPORA = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", CORPORA)
+@for_each("kind", CORPORA)
 def test_texts(kind):
     name, content, said = CORPORA[kind]
     corpus = read_uploads({name: content if isinstance(content, bytes) else content.encode()})
@@ -388,7 +389,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("kind", WORDS)
+@for_each("kind", WORDS)
 def test_words(kind):
     text, words = WORDS[kind]
     assert words_of(text) == words
@@ -407,7 +408,7 @@ def test_what_is_done_without_spaces_is_said():
 # ---------------------------------------------------------------- numbers
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "point", "comma"),
     [
         ("1,234", 1234, 1.234), ("1.234", 1.234, 1234), ("1.234,5", None, 1234.5), ("1,234.5", 1234.5, None), ("−3", -3, -3), (" 5. ", 5, None),
@@ -426,7 +427,7 @@ def test_missing_values_among_numbers_and_among_words():
     assert not any(map(is_missing, ("0", "no", "nab", "--")))
 
 
-@pytest.mark.parametrize("text", ["1_0", "٣", "１", "1_0.5", "1__0", "0b1"])
+@for_each("text", ["1_0", "٣", "１", "1_0.5", "1__0", "0b1"])
 def test_a_field_takes_the_digits_0_to_9(text):
     parameters = dict(declared(TableLinear))
     with pytest.raises(SpecError, match=r"x = .*: allowed is a number from"):

@@ -19,6 +19,7 @@ from sgmcmc_lab.samplers.models.run import Later, run_models, start
 from sgmcmc_lab.samplers.models.topics import model as topics_model
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.base import Column, unknown
+from tests.helpers.cases import for_each
 from tests.helpers.checks_views import check
 
 FLORENTINE = {"graph": "florentine", "n_communities": 3}
@@ -43,7 +44,7 @@ def later(values):
     return values[max(first, 1) - 1 :]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8, 9, 31, 32, 40])
+@for_each("n", [1, 2, 3, 4, 7, 8, 9, 31, 32, 40])
 def test_statistics_are_of_the_last_half_to_three_quarters(n):
     run, rows = begun(n_steps=n)
     found, due = run.statistics, later(rows)
@@ -124,7 +125,7 @@ def test_statistics_go_on_through_a_change_and_stop_with_a_chain():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", [key for target in MODELS for key in samplers_of(target)])
+@for_each("key", [key for target in MODELS for key in samplers_of(target)], apart=lambda key: METHODS[key].model)
 def test_every_method_is_followed_within_its_ranges(key):
     target = METHODS[key].model
     params = {"network": FLORENTINE, "topics": {"corpus": "bars", "n_topics": 5}}.get(target, {})

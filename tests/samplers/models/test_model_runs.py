@@ -13,6 +13,7 @@ from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, first_lanes, max_lanes, samp
 from sgmcmc_lab.samplers.models import METHODS, MODELS
 from sgmcmc_lab.samplers.models.run import SCORE_SPACING, run_models, start
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 from tests.helpers.strategies import params_of
 
 SMALL = {"corpus": "bars", "n_topics": 5}
@@ -54,7 +55,7 @@ def test_link_and_back(experiment):
     assert Experiment.from_query("?" + query, NOWHERE) == (experiment, [])
 
 
-@pytest.mark.parametrize("model", MODELS)
+@for_each("model", MODELS)
 def test_a_model_has_methods_and_an_empty_link_begins_with_three(model):
     assert len(samplers_of(model)) >= 3
     experiment, messages = Experiment.from_query(f"target={model}", NOWHERE)
@@ -107,7 +108,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("data", "field", "allowed"), BAD.values(), ids=BAD)
+@for_each(("data", "field", "allowed"), BAD.values(), ids=BAD)
 def test_what_is_wrong_is_named(data, field, allowed):
     with pytest.raises(SpecError) as caught:
         Experiment.from_dict(data)

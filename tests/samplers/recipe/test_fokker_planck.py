@@ -25,6 +25,7 @@ from sgmcmc_lab.samplers.recipe.fokker_planck import (
     stationary,
 )
 from sgmcmc_lab.samplers.targets.quadrature import integrate
+from tests.helpers.cases import for_each
 
 SIGMA = np.array([[1.0, 0.9], [0.9, 1.0]])
 BOX = Grid((-5.0, -5.0), (5.0, 5.0), (100, 100))
@@ -86,8 +87,8 @@ def imbalance(L, p):
 # --- The generator
 
 
-@pytest.mark.parametrize("energy", [normal(SIGMA), phase, steep], ids=["normal", "phase", "steep"])
-@pytest.mark.parametrize("recipe", RECIPES)
+@for_each("energy", [normal(SIGMA), phase, steep], ids=["normal", "phase", "steep"])
+@for_each("recipe", RECIPES)
 def test_every_right_recipe_keeps_its_law_and_mass(recipe, energy):
     L = generator(BOX, energy, **RECIPES[recipe])
     pi = BOX.stationary(energy)
@@ -98,7 +99,7 @@ def test_every_right_recipe_keeps_its_law_and_mass(recipe, energy):
     assert np.abs(L.sum(axis=0)).max() < 1e-13 * np.abs(L.diagonal()).max()
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@for_each("recipe", RECIPES)
 def test_nothing_grows_in_the_weighted_norm(recipe):
     grid = Grid((-2.5, -4.0), (2.5, 4.0), (18, 22))
     L = generator(grid, phase, **RECIPES[recipe]).toarray()
@@ -169,7 +170,7 @@ def test_the_generator_is_the_printed_one_and_of_second_order():
         assert 1.8 < np.log2(coarse / fine) < 2.3
 
 
-@pytest.mark.parametrize("fault", ["curl's sign", "D12's sign", "a half"])
+@for_each("fault", ["curl's sign", "D12's sign", "a half"])
 def test_fault_in_the_generator(fault):
     assert action_error(96, fault) > 0.3
 
@@ -263,7 +264,7 @@ def solve_gaussian(case, grid=BOX, sign=1.0, scale=1.0, d12=1.0):
     return L, grid.stationary(normal(sigma))
 
 
-@pytest.mark.parametrize("case", GAUSSIAN)
+@for_each("case", GAUSSIAN)
 def test_the_gap_and_the_modes_of_a_gaussian(case):
     sigma, D, q, tolerance = GAUSSIAN[case]
     L, pi = solve_gaussian(case)
@@ -507,7 +508,7 @@ def test_a_blob_follows_the_exact_law(case):
     assert 1.6 < np.log2(error / fine[1]) < 2.4
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("case", "fault"),
     [
         ("a curl", {"sign": -1.0}),
@@ -559,7 +560,7 @@ def test_factor_falls_back_to_pivoting():
     np.testing.assert_allclose(factor.solve(np.array([1.0, 2.0, 4.0])), [2.0, 1.0, 2.0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "message"),
     [
         (lambda: Grid((0.0,), (1.0, 2.0), (5,)), "one or two"),

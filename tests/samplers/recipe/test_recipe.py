@@ -17,6 +17,7 @@ from sgmcmc_lab.samplers.recipe.flow import effective
 from sgmcmc_lab.samplers.recipe.presets import PRESETS, SGHMC, Preset, preset
 from sgmcmc_lab.samplers.recipe.recipe import KINDS, Layout, Recipe, canonical_curl, diagonal
 from sgmcmc_lab.samplers.targets.quadrature import integrate
+from tests.helpers.cases import for_each
 from tests.helpers.naive_law import wrong_potential
 from tests.helpers.work import calls_of
 
@@ -63,11 +64,11 @@ def moved(at, label, step):
     return {**at, label: at[label] + step}
 
 
-every_preset = pytest.mark.parametrize(("key", "dim"), CASES)
-right_presets = pytest.mark.parametrize(("key", "dim"), RIGHT)
-typed_recipes = pytest.mark.parametrize("which", TYPED)
+every_preset = for_each(("key", "dim"), CASES)
+right_presets = for_each(("key", "dim"), RIGHT)
+typed_recipes = for_each("which", TYPED)
 ALL = {**{f"{key}-{dim}": preset(key, dim) for key, dim in CASES}, **TYPED}
-all_recipes = pytest.mark.parametrize("which", ALL)
+all_recipes = for_each("which", ALL)
 
 
 # ---------------------------------------------------------------- Γ and the drift
@@ -90,7 +91,7 @@ def test_gamma_is_the_divergence_of_d_and_q(which):
     assert gamma_error(ALL[which], ALL[which].gamma) <= 1
 
 
-@pytest.mark.parametrize("which", [which for which, r in ALL.items() if not all(e.is_zero for e in r.gamma)])
+@for_each("which", [which for which, r in ALL.items() if not all(e.is_zero for e in r.gamma)])
 def test_fault_gamma_with_its_sign_flipped(which):
     assert gamma_error(ALL[which], [-entry for entry in ALL[which].gamma]) > 1e3
 
@@ -212,8 +213,8 @@ def test_what_the_recipe_writes_leaves_its_law_alone(which):
     assert relative_residual(TYPED[which]) < 1e-11
 
 
-@pytest.mark.parametrize("key", sorted(WRONG))
-@pytest.mark.parametrize("dim", [1, 2])
+@for_each("key", sorted(WRONG))
+@for_each("dim", [1, 2])
 def test_naive_presets_do_not(key, dim):
     recipe = preset(key, dim)
     noise = GRADIENTS[PRESETS[key].gradient]().noise().variance
@@ -234,7 +235,7 @@ def test_fault_gamma_subtracted_as_the_paper_prints(which):
     assert relative_residual(dataclasses.replace(recipe, edited=printed)) > 1e-2
 
 
-@pytest.mark.parametrize("which", ["plane", "momentum", "five"])
+@for_each("which", ["plane", "momentum", "five"])
 def test_fault_q_not_skew(which):
     recipe = TYPED[which]
     symmetric = tuple(tuple(q if j > i else -q for j, q in enumerate(row)) for i, row in enumerate(recipe.curl))
@@ -294,7 +295,7 @@ def fokker_planck(recipe: Recipe, at, step: float) -> np.ndarray:
 
 
 @all_recipes
-@pytest.mark.parametrize("dropped", [False, True])
+@for_each("dropped", [False, True])
 def test_the_residual_is_that_of_the_fokker_planck_equation(which, dropped):
     recipe = dataclasses.replace(ALL[which], gamma_dropped=dropped)
     at = points(recipe, 10)
@@ -352,7 +353,7 @@ def naive_figures(recipe: Recipe, wrong) -> tuple[float, float]:
     return total(lambda x: x**2 * q(x)), divergence
 
 
-@pytest.mark.parametrize(("potential", "shift", "second", "divergence"), NAIVE)
+@for_each(("potential", "shift", "second", "divergence"), NAIVE)
 def test_naive_sgrhmc_has_the_figures_of_its_closed_form(potential, shift, second, divergence):
     recipe = preset("naive_sgrhmc", 1, potential, shift=shift)
     got = naive_figures(recipe, wrong_potential(recipe))
@@ -391,13 +392,13 @@ WITHOUT_GAMMA = {
 }
 
 
-@pytest.mark.parametrize("which", WITHOUT_GAMMA)
+@for_each("which", WITHOUT_GAMMA)
 def test_without_gamma_the_process_is_the_recipe_of_another_energy(which):
     recipe = WITHOUT_GAMMA[which]
     assert same_as_for(recipe, wrong_potential(recipe))
 
 
-@pytest.mark.parametrize("which", WITHOUT_GAMMA)
+@for_each("which", WITHOUT_GAMMA)
 def test_fault_the_energy_itself_or_the_opposite_change(which):
     recipe = WITHOUT_GAMMA[which]
     assert not same_as_for(recipe, recipe.potential)
@@ -543,7 +544,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("given", "field", "why"), REFUSED)
+@for_each(("given", "field", "why"), REFUSED)
 def test_a_refusal_names_the_entry(given, field, why):
     with pytest.raises(SpecError, match=re.escape(why)) as caught:
         Recipe.from_dict(given)
@@ -662,7 +663,7 @@ def test_presets_take_an_energy_and_parameters():
     assert SGHMC.recipe() == preset("sghmc")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "values", "field"),
     [
         (("hmcmc",), {}, "preset"),

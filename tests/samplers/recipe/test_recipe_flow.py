@@ -24,6 +24,7 @@ from sgmcmc_lab.samplers.recipe import fokker_planck
 from sgmcmc_lab.samplers.recipe.flow import Flow, effective
 from sgmcmc_lab.samplers.recipe.presets import PRESETS, preset
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.naive_law import wrong_potential
 from tests.helpers.statistics import critical, exact_start
 
@@ -104,7 +105,7 @@ def off_balance(flow):
 # The law of the grid
 
 
-@pytest.mark.parametrize(("key", "name"), list(combinations(True)))
+@for_each(("key", "name"), lambda: combinations(True))
 def test_the_grid_keeps_the_law_of_every_right_preset(key, name):
     target = target_of(key)
     flow = Flow(preset(name, target.dim, target.formula()), target)
@@ -114,7 +115,7 @@ def test_the_grid_keeps_the_law_of_every_right_preset(key, name):
     assert flow.recipe.residual.is_zero or key == "gamma" or name == "gsgrhmc"
 
 
-@pytest.mark.parametrize(("key", "name"), list(combinations(False)))
+@for_each(("key", "name"), lambda: combinations(False))
 def test_the_grid_shows_that_naive_presets_lose_the_law(key, name):
     target = target_of(key)
     noise = GRADIENTS[PRESETS[name].gradient]().noise().variance
@@ -135,7 +136,7 @@ def test_the_law_of_the_grid_without_gamma_is_the_closed_form():
     assert float((right * np.log(right / theta)).sum()) > 1e-3
 
 
-@pytest.mark.parametrize("cells", [60, 80, 96, 108, 120])
+@for_each("cells", [60, 80, 96, 108, 120])
 def test_the_gap_of_a_wrong_drift_does_not_depend_on_the_grid(cells):
     target = target_of("double_well")
     found = Flow(preset("naive_sgrhmc", 1, target.formula()), target, cells).spectrum
@@ -238,7 +239,7 @@ def residual_of(view, made):
     return np.abs(values).max(), text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "name"),
     [
         ("double_well", "sgld"),
@@ -257,7 +258,7 @@ def test_stationarity_is_zero_for_right_recipes(target, name):
     assert "0: e⁻ᴴ is stationary" in text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "entry"),
     [
         ("double_well", lane("gsgrhmc", gamma=False)),

@@ -11,6 +11,7 @@ from sgmcmc_lab.samplers.recipe.flow import Flow
 from sgmcmc_lab.samplers.recipe.presets import PRESETS
 from sgmcmc_lab.samplers.recipe.recipe import THETA, THETA_R, Layout, Recipe
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 
 
 def forgotten(recipe):
@@ -29,7 +30,7 @@ def cases():
                 yield target, key
 
 
-@pytest.mark.parametrize(("target", "key"), list(cases()))
+@for_each(("target", "key"), list(cases()))
 def test_the_curl_of_every_preset_is_found_again(target, key):
     target = TARGETS[target]()
     recipe = PRESETS[key].recipe(target.dim, target.formula())

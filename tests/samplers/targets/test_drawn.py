@@ -7,6 +7,7 @@ from sgmcmc_lab.samplers.expressions import parse
 from sgmcmc_lab.samplers.parameters import MAX_FORMULA, SpecError
 from sgmcmc_lab.samplers.targets.drawn import MOST_POINTS, energy_through
 from sgmcmc_lab.samplers.targets.typed import Typed
+from tests.helpers.cases import for_each
 
 CURVES = {
     "a parabola": lambda t: 4 * t**2,
@@ -37,8 +38,8 @@ def drawn(curve, low, high, n=150, trembling=0.0, turns=0):
     return np.stack([(low + high) / 2 + (high - low) / 2 * t, u], axis=1)
 
 
-@pytest.mark.parametrize(("low", "high"), RANGES)
-@pytest.mark.parametrize("name", CURVES)
+@for_each(("low", "high"), RANGES)
+@for_each("name", CURVES)
 def test_the_formula_is_close_to_the_curve_and_is_a_law(name, low, high):
     """To 2.5 % of its range, at its very ends to 5 %. Fails where a sign, a width or a centre is written as another."""
     curve = CURVES[name]
@@ -72,7 +73,7 @@ def test_a_trembling_hand_draws_a_smooth_curve():
     assert np.abs(np.diff(energy(t), 2) - np.diff(curve(t), 2)).max() < 0.01 < np.abs(np.diff(points[:, 1], 2)).max()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "points",
     [
         np.zeros((0, 2)),

@@ -8,6 +8,7 @@ from sgmcmc_lab.samplers.expressions import name
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.bounded import declarations
 from sgmcmc_lab.samplers.targets.generative import Generative, coordinates, log_stretch
+from tests.helpers.cases import for_each
 
 X = np.linspace(-1, 1, 5)
 COLUMNS = {"x": X, "y": np.zeros(5), "z": np.zeros(5)}
@@ -88,7 +89,7 @@ def test_coordinates_are_the_inverse_of_bounds_and_their_slopes():
         np.testing.assert_allclose(log_stretch([each], alone), np.log(np.abs(up - down) / (2 * h)), atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parameters", "prior", "row", "said"),
     [
         ("a", "2*normal_lpdf(a, 0, 1)", "normal_lpdf(y, a, 1)", "2*normal_lpdf(a,0,1) is no density of a parameter by itself"),

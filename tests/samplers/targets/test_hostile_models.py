@@ -9,6 +9,7 @@ from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import posterior
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
+from tests.helpers.cases import for_each
 from tests.helpers.work import calls_of
 from tests.hostile_models import models, read, tables
 
@@ -49,8 +50,8 @@ def test_hostile_models_are_refused_in_a_sentence_or_read_soon():
     assert taken > 20 and refused >= {"target.parameters", "target.prior", "target.row", "target.curve"}
 
 
-@pytest.mark.parametrize("row", WORST, ids=lambda row: row[:20])
-@pytest.mark.parametrize("bound", ["{}", "0 < {} < 1"])
+@for_each("row", WORST, ids=lambda row: row[:20])
+@for_each("bound", ["{}", "0 < {} < 1"])
 def test_the_worst_are_bounded(row, bound):
     model = model_of(row, bound)
     assert calls_of(lambda: read(model)) < MOST_CALLS

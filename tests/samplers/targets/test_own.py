@@ -16,6 +16,7 @@ from sgmcmc_lab.samplers.targets import own
 from sgmcmc_lab.samplers.targets.linear_table import TableLinear
 from sgmcmc_lab.samplers.targets.logistic_table import TableLogistic
 from sgmcmc_lab.samplers.targets.own import keep
+from tests.helpers.cases import for_each
 
 
 def csv(rows, names="a,b,y", end="\n", delimiter=","):
@@ -27,7 +28,7 @@ KINDS = [(k, k * k % 7, "yes" if k * 5 % 3 else "no") for k in range(12)]
 GOOD = csv(ROWS)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content",
     [
         GOOD,
@@ -45,7 +46,7 @@ def test_a_table_is_what_the_file_says(content):
     np.testing.assert_array_equal(np.column_stack([table.x, table.y]), ROWS)
 
 
-@pytest.mark.parametrize("words", [("no", "yes"), ("0", "1"), ("-1", "4.5")])
+@for_each("words", [("no", "yes"), ("0", "1"), ("-1", "4.5")])
 def test_kinds_are_two_numbers_or_words_the_first_in_order_minus_one(words):
     rows = [(a, b, words[c == "yes"]) for a, b, c in KINDS]
     table = keep(TableLogistic.read({"mine.csv": csv(rows)}))
@@ -86,8 +87,7 @@ BAD = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", BAD)
+@for_each("kind", BAD)
 def test_what_is_wrong_is_a_sentence_with_line_and_column(kind):
     content, parts = BAD[kind]
     with pytest.raises(FileError) as raised:

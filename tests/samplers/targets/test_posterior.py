@@ -21,6 +21,7 @@ from sgmcmc_lab.samplers.targets.own import Table, keep
 from sgmcmc_lab.samplers.targets.poisson_regression import PoissonRegression, club
 from sgmcmc_lab.samplers.targets.posterior import NotCentred, TypedPosterior, as_name
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
+from tests.helpers.cases import for_each
 
 X = np.linspace(-1, 2, 12)
 Y = np.round(0.5 + X + 0.3 * np.sin(9 * X), 3)
@@ -151,7 +152,7 @@ def value_error(declaration):
 BOUNDS = {"s > 0": (0, np.inf), "s > 2": (2, np.inf), "s < 0": (-np.inf, 0), "0 < s < 1": (0, 1), "-1 < s < 3": (-1, 3)}
 
 
-@pytest.mark.parametrize("declaration", [*KINDS, "s"])
+@for_each("declaration", [*KINDS, "s"])
 def test_the_energy_is_written_with_a_jacobian_where_there_are_bounds(declaration):
     """Fails where a model without bounds is shown with a term that it has not, or one with them without it."""
     bare = on_line(
@@ -160,7 +161,7 @@ def test_the_energy_is_written_with_a_jacobian_where_there_are_bounds(declaratio
     assert (r"\lvert J\rvert" in bare.tex) == (declaration != "s")
 
 
-@pytest.mark.parametrize("declaration", KINDS)
+@for_each("declaration", KINDS)
 def test_a_transformed_prior_is_normalised(declaration):
     assert abs(mass(declaration) - 1) < 1e-7
     assert value_error(declaration) < 1e-9
@@ -316,7 +317,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", WRONG)
+@for_each("what", WRONG)
 def test_a_wrong_model_is_refused_in_a_sentence(what):
     values, field, why = WRONG[what]
     with pytest.raises(SpecError) as caught:
@@ -522,7 +523,7 @@ SLIPPED_NAMES = {
 }
 
 
-@pytest.mark.parametrize("slip", SLIPPED_NAMES)
+@for_each("slip", SLIPPED_NAMES)
 def test_fault_names_of_columns(slip):
     def without_error():
         with suppress(SpecError):

@@ -17,6 +17,7 @@ from sgmcmc_lab.samplers.expressions.native import module
 from sgmcmc_lab.samplers.targets.own import Table, keep
 from sgmcmc_lab.samplers.targets.posterior import PRESETS, TypedPosterior
 from sgmcmc_lab.samplers.targets.posterior_rows import BLOCK, batch, gradient, potential
+from tests.helpers.cases import for_each
 
 # All rows of a block and of an instruction of the machine, one more, and one, two and three less.
 SIZES = [10, BLOCK - 3, BLOCK - 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 5]
@@ -71,8 +72,8 @@ def same(a, b):
     return bool((a.view(np.int64) == b.view(np.int64)).all())
 
 
-@pytest.mark.parametrize("items", SIZES)
-@pytest.mark.parametrize("size", [1, 3, 4, 7, BLOCK, BLOCK + 2])
+@for_each("items", SIZES)
+@for_each("size", [1, 3, 4, 7, BLOCK, BLOCK + 2])
 def test_no_row_is_left_out(items, size):
     """Fails where a row at the end of a block, or behind the last four, is missing or is another one."""
     machine, native, _code = tiers(line(items))

@@ -15,6 +15,7 @@ from sgmcmc_lab.samplers.targets.quadrature import (
     rule,
 )
 from sgmcmc_lab.samplers.targets.ranges import TINY, log_range
+from tests.helpers.cases import for_each
 
 
 def normal(x):
@@ -44,7 +45,7 @@ def test_rule_takes_arrays_of_limits():
     assert (points <= high[..., None]).all()
 
 
-@pytest.mark.parametrize("x", [np.linspace(-4, 4, 1001), np.array(0.3), np.zeros((2, 3)), np.array([])])
+@for_each("x", [np.linspace(-4, 4, 1001), np.array(0.3), np.zeros((2, 3)), np.array([])])
 def test_density_cdf(x):
     np.testing.assert_allclose(density_cdf(normal, -9, 9)(x), special.ndtr(x), atol=1e-9)
 
@@ -70,7 +71,7 @@ def convolution(panels: int):
     return marginal_cdf(lambda x, y: normal(x) * special.ndtr(16 * (y - x)), -9, 9, panels)
 
 
-@pytest.mark.parametrize("n", [0, 1, _BLOCK - 1, _BLOCK, _BLOCK + 1, 3 * _BLOCK + 7])
+@for_each("n", [0, 1, _BLOCK - 1, _BLOCK, _BLOCK + 1, 3 * _BLOCK + 7])
 def test_marginal_cdf_in_any_number_of_blocks(n):
     y = np.linspace(-4, 4, n)
     np.testing.assert_allclose(convolution(128)(y), special.ndtr(y / np.sqrt(1 + 1 / 256)), atol=1e-13)
@@ -100,7 +101,7 @@ def test_in_blocks_calls_inside_the_range_and_keeps_nan():
     np.testing.assert_array_equal(seen, [0.0, 0.25, 1.0, np.nan])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("quantiles", "expected"),
     [
         ((1e-60, 0.5, 12.0), (1e-60 / 1.5, 18.0)),

@@ -15,6 +15,7 @@ from sgmcmc_lab.samplers.targets import stan
 from sgmcmc_lab.samplers.targets.own import Table, keep
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
+from tests.helpers.cases import for_each
 
 KNOWN = {
     "normal_lpdf": stats.norm.logpdf,
@@ -134,7 +135,7 @@ def preset(key):
     return TypedPosterior(**PRESETS[key]._replace(table=key)._asdict())
 
 
-@pytest.mark.parametrize("key", PRESETS)
+@for_each("key", PRESETS)
 def test_every_preset_is_a_program_of_the_same_density(key):
     target = preset(key)
     assert off(target, target.stan()) < 1e-9
@@ -155,7 +156,7 @@ def of_others(what):
     return TypedPosterior(table=keep(TABLE).key, parameters=parameters, prior=prior, row=row, curve="")
 
 
-@pytest.mark.parametrize("what", OTHERS)
+@for_each("what", OTHERS)
 def test_a_program_of_all_that_may_be_typed(what):
     target = of_others(what)
     assert off(target, target.stan()) < 1e-9

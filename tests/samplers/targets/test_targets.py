@@ -20,6 +20,7 @@ from sgmcmc_lab.samplers.requirements import ENERGIES
 from sgmcmc_lab.samplers.targets import TARGETS, Target
 from sgmcmc_lab.samplers.targets.base import MANIFOLD, SIMPLEX
 from sgmcmc_lab.samplers.targets.quadrature import rule
+from tests.helpers.cases import for_each, of_a_long_run
 from tests.helpers.checks_targets import (
     CASES,
     Case,
@@ -60,7 +61,9 @@ def name_of(case: Case) -> str:
     return "-".join([case[0], *(f"{name}={value}" for name, value in case[1])])
 
 
-all_cases = pytest.mark.parametrize("case", CASES, ids=name_of)
+all_cases = for_each("case", CASES, ids=name_of, slow=lambda case: of_a_long_run(name_of(case)))
+of_one_target = for_each("case", CASES, ids=name_of, apart=lambda case: case[0])
+"""For what takes seconds, or draws that the tests of a target share."""
 
 
 # ---------------------------------------------------------------- registration
@@ -95,7 +98,7 @@ def test_every_target_declares_what_its_tests_need():
     assert [line for cls in TARGETS.values() for line in missing(cls)] == []
 
 
-@pytest.mark.parametrize("key", TARGETS)
+@for_each("key", TARGETS, slow=of_a_long_run)
 def test_a_target_says_what_a_card_and_a_slider_need(key: str):
     assert TARGETS[key].key == key
     check_words(TARGETS[key])
@@ -106,13 +109,11 @@ def test_compiled_functions_are_declared_in_the_targets_own_file():
         check_functions(cls)
 
 
-@pytest.mark.slow
 @all_cases
 def test_packed_parameters_are_contiguous_doubles(case: Case):
     check_packed(case)
 
 
-@pytest.mark.slow
 @all_cases
 def test_start_is_a_point_of_the_support(case: Case):
     check_start(case)
@@ -145,7 +146,12 @@ def test_gradient_is_the_derivative_of_the_potential(case: Case):
     assert gradient_error(target, lambda theta: target.gradient_at(theta) * (1 + 1e-5)) > 1
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if ENERGIES in TARGETS[case[0]].provides], ids=name_of)
+@for_each(
+    "case",
+    [case for case in CASES if ENERGIES in TARGETS[case[0]].provides],
+    ids=name_of,
+    slow=lambda case: of_a_long_run(name_of(case)),
+)
 def test_energies_of_the_data_are_those_of_their_gradients(case: Case):
     """Their mean is U up to a constant. Planted faults: a share of the prior too much, and energies exchanged between
     two data points, which their mean does not show."""
@@ -191,7 +197,7 @@ def test_ring_has_a_gradient_at_its_centre():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [x for x in CASES if low_dimensional(x)], ids=name_of)
+@for_each("case", [x for x in CASES if low_dimensional(x)], ids=name_of, apart=lambda case: case[0])
 def test_cdf_is_the_integral_of_the_density(case: Case):
     """Planted faults: a density that is not normalised, and a CDF shifted."""
     check_cdf(case)
@@ -210,13 +216,14 @@ def test_dirichlet_density_integrates_to_one():
     assert w @ inside @ w == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.slow
 @all_cases
 def test_columns_are_sound(case: Case):
     check_columns(case)
 
 
 @pytest.mark.slow
-@all_cases
+@of_one_target
 def test_mean_and_variance_follow_from_the_cdf(case: Case):
     """Planted faults: another mean, another variance."""
     check_moments(case)
@@ -233,7 +240,7 @@ def test_mean_and_variance_follow_from_the_cdf(case: Case):
 
 
 @pytest.mark.slow
-@all_cases
+@of_one_target
 def test_draws_follow_the_cdf_and_the_moments(case: Case):
     """Planted faults: a CDF shifted by a twentieth, draws that are too wide, and in a plane draws that have the right
     marginals and a coordinate from other draws."""
@@ -307,7 +314,7 @@ def test_median_of_the_rarest_category():
 # ---------------------------------------------------------------- Dirichlet at the ends
 
 
-@pytest.mark.parametrize(("a", "b"), [(0.005, 0.005), (0.005, 1e6), (0.1, 1000.0), (1e6, 0.005), (0.005, 0.495)])
+@for_each(("a", "b"), [(0.005, 0.005), (0.005, 1e6), (0.1, 1000.0), (1e6, 0.005), (0.005, 0.495)])
 def test_odds_have_accurate_tails(a: float, b: float):
     """Both tails of BetaPrime(a, b) against x^a/(a B(a, b)) and its mirror image, to the series' next term."""
     from sgmcmc_lab.samplers.targets.dirichlet import _odds

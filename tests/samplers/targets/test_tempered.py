@@ -14,6 +14,7 @@ from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS, at_temperature, tempered
 from sgmcmc_lab.samplers.targets.vmf import log_normaliser
+from tests.helpers.cases import for_each
 from tests.helpers.checks_samplers import reference_draws
 from tests.helpers.checks_targets import energies_at, energies_error
 from tests.helpers.edited import edited, faulty
@@ -116,9 +117,7 @@ def test_a_gaussian_posterior_has_its_covariance_times_the_temperature(temperatu
         assert column.variance == pytest.approx(temperature * variance, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("key", "temperature"), [("gamma", 0.75), ("gamma", 4.0), ("lognormal", 0.25), ("lognormal", 4.0)]
-)
+@for_each(("key", "temperature"), [("gamma", 0.75), ("gamma", 4.0), ("lognormal", 0.25), ("lognormal", 4.0)])
 def test_closed_forms_on_the_half_line_are_the_power_of_the_density(key, temperature):
     """By adaptive quadrature in log θ; energy, gradient and exact draws are of the same distribution."""
     base = TARGETS[key]()
@@ -725,7 +724,7 @@ def test_at_one_links_files_and_draws_are_as_they_were():
     assert hot.runs()[0].temperature == 2.5 and RunSpec.from_json(hot.runs()[0].to_json()) == hot.runs()[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "temperature", "text"),
     [
         (

@@ -18,6 +18,7 @@ from sgmcmc_lab.samplers.targets import newton
 from sgmcmc_lab.samplers.targets.base import FirstSteps, Whitening
 from sgmcmc_lab.samplers.targets.own import Table, keep
 from sgmcmc_lab.samplers.targets.posterior import STANDARDISED, TYPED, TypedPosterior
+from tests.helpers.cases import for_each
 
 HELD = []
 """Tables are there while they are held."""
@@ -240,7 +241,7 @@ IMPROPER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", IMPROPER)
+@for_each("what", IMPROPER)
 def test_an_improper_posterior_is_refused_with_its_direction(what):
     values, said = IMPROPER[what]
     with pytest.raises(SpecError, match=said):
@@ -267,7 +268,7 @@ PROPER = {
 }
 
 
-@pytest.mark.parametrize("what", PROPER)
+@for_each("what", PROPER)
 def test_a_proper_posterior_is_not_refused(what):
     assert np.isfinite(TypedPosterior(**line(**PROPER[what])[2]).curvature).all()
 

@@ -18,6 +18,7 @@ from sgmcmc_lab.samplers.models.clusters.model import Clusters, expected
 from sgmcmc_lab.samplers.models.clusters.points import MAX_POINTS, Points, read
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 
 KEYS = samplers_of("clusters")
 SIX = np.array([[-1.0, 0.2], [-0.7, -0.3], [0.1, 0.9], [0.9, 0.1], [1.4, -0.2], [0.3, -1.1], [0.0, 0.3], [1.1, 1.2]])
@@ -240,7 +241,7 @@ def test_a_small_concentration_grows_again():
     assert chain.divergence is None and min(found) > 0 and max(found) > 0.1
 
 
-@pytest.mark.parametrize("key", KEYS)
+@for_each("key", KEYS)
 def test_no_two_points_were_together_before_the_first_step(key):
     """Planted fault: the share of no steps is a division by zero."""
     together = ModelChain(six_points(), METHODS[key](), Generator(SFC64(1))).snapshot()["together"]
@@ -287,14 +288,14 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("content", "said"), BAD.values(), ids=BAD)
+@for_each(("content", "said"), BAD.values(), ids=BAD)
 def test_a_bad_file_is_named_by_line_and_column(content, said):
     with pytest.raises(FileError) as caught:
         read({"p.csv": content})
     assert all(part in str(caught.value) for part in said), caught.value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("params", "field"),
     [
         ({"first": 2, "second": 2}, "model.second"),
@@ -307,7 +308,7 @@ def test_columns_that_are_not_there(params, field):
         Clusters(**params)
 
 
-@pytest.mark.parametrize(("points", "n", "groups"), [("iris", 150, 3), ("wine", 178, 3), ("five", 1250, 5)])
+@for_each(("points", "n", "groups"), [("iris", 150, 3), ("wine", 178, 3), ("five", 1250, 5)])
 def test_built_in_points(points, n, groups):
     model = Clusters(points=points)
     assert model.n_data + len(model.held) == n
@@ -334,7 +335,7 @@ def test_a_point_far_from_all_clusters_is_seated_by_the_ratio_of_its_densities()
     assert normal.weigh(np.full(3, -np.inf), 3) == 0
 
 
-@pytest.mark.parametrize("key", KEYS)
+@for_each("key", KEYS)
 def test_a_held_out_point_far_away_has_a_finite_score(key):
     """The held-out points moved to 10⁹: their log density is the prior predictive's and the clusters', summed in logs.
     Fault: its exponential, which is 0 for the slice sampler's and is no score."""

@@ -19,6 +19,7 @@ from sgmcmc_lab.samplers.models.clusters.sphere import MAX_NUMBERS, SphereCluste
 from sgmcmc_lab.samplers.models.clusters.sphere_points import Directions, made, read
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 from tests.helpers.edited import edited
 
 KEYS = tuple(samplers_of("sphere_clusters"))
@@ -49,7 +50,7 @@ def exact_log_c(dim, r):
         return float(order * mpmath.log(r) - mpmath.mpf(dim) / 2 * mpmath.log(2 * mpmath.pi) - mpmath.log(mpmath.besseli(order, r)))  # fmt: skip
 
 
-@pytest.mark.parametrize("dim", [2, 3, 4, 5, 10, 50, 81, 82, 98, 300])
+@for_each("dim", [2, 3, 4, 5, 10, 50, 81, 82, 98, 300])
 def test_the_normaliser(dim):
     """From r next to 0 to large ones, within 5e-10 or ten digits. Fault: a sphere of one more dimension."""
     for r in (1e-8, 1e-3, 0.3, 2.0, 17.0, 140.0, 3e3, 1e6):

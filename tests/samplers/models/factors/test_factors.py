@@ -17,6 +17,7 @@ from sgmcmc_lab.samplers.models.factors.data import MADE_HELD, Rows, made, read
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.variational import gamma
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 
 LIMIT = 5.0
 """Standard errors, of 40 batches: Student's t with 39 degrees of freedom is beyond 5 once in 80,000."""
@@ -51,7 +52,7 @@ def by_scipy(model, x):
     return total + stats.gamma.logpdf(top, 1.0).sum()
 
 
-@pytest.mark.parametrize(("prior", "learned"), SETTINGS)
+@for_each(("prior", "learned"), SETTINGS)
 def test_the_density_and_its_gradient(prior, learned):
     """The value by SciPy's densities, the gradient by central differences, also of factors that are nearly off."""
     model = small(prior, learned)
@@ -322,7 +323,7 @@ def test_made_rows_have_the_covariance_they_are_made_with():
     assert not np.array_equal(made(100, 2).loadings, few.loadings)
 
 
-@pytest.mark.parametrize(("data", "columns", "held"), [("wine", 13, 36), ("digits", 61, 359), ("made", 50, MADE_HELD)])
+@for_each(("data", "columns", "held"), [("wine", 13, 36), ("digits", 61, 359), ("made", 50, MADE_HELD)])
 def test_built_in_data(data, columns, held):
     model = Factors(data=data, rows=10_000)
     assert (model.n_columns, model.n_held) == (columns, held)

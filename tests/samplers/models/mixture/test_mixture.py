@@ -21,6 +21,7 @@ from sgmcmc_lab.samplers.models.mixture.sgrld import move as sgrld_move
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.topics.corpus import MAX_BYTES, Corpus
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 
 BAGS = [[0, 0, 1], [0, 0, 0], [2, 2, 1], [2, 2], [0, 1, 2], [0, 2], [2, 2, 0]]
 EXACT = {"mixture_gibbs": {}, "mixture_scir": {"batch_size": 100, "step_size": 1.0}}
@@ -376,7 +377,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("files", "said"), BAD.values(), ids=BAD)
+@for_each(("files", "said"), BAD.values(), ids=BAD)
 def test_bad_visits_are_named_by_file_and_line(files, said):
     with pytest.raises(FileError) as caught:
         read(files)

@@ -14,6 +14,7 @@ from sgmcmc_lab.samplers.models.network.model import auc, partners
 from sgmcmc_lab.samplers.models.run import start as start_runs
 from sgmcmc_lab.samplers.models.variational.positive import log_softplus, softplus, softplus_inverse, trace
 from sgmcmc_lab.samplers.parameters import Count, Option, SpecError, declared
+from tests.helpers.cases import for_each
 
 KEYS = samplers_of("network")
 SHOWN = {"r", "W", "community", "shown", "P"}
@@ -180,7 +181,7 @@ def start(key, seed=1, **values):
     return start_run(key, seed, **values).chains[0]
 
 
-@pytest.mark.parametrize("key", KEYS)
+@for_each("key", KEYS)
 def test_same_seed_same_draws(key):
     def after(seed):
         run = start(key, seed)
@@ -197,7 +198,7 @@ def test_same_seed_same_draws(key):
     assert (first[0]["W"] != other[0]["W"]).any()
 
 
-@pytest.mark.parametrize("key", KEYS)
+@for_each("key", KEYS)
 def test_snapshot(key):
     run = start(key)
     for _ in range(3):
@@ -271,7 +272,8 @@ def other_value(parameter):
     return parameter.default // 2 if isinstance(parameter, Count) else parameter.default * 0.7
 
 
-@pytest.mark.parametrize(("key", "name"), [(key, name) for key in KEYS for name, _ in declared(METHODS[key])])
+@pytest.mark.slow
+@for_each(("key", "name"), [(key, name) for key in KEYS for name, _ in declared(METHODS[key])])
 def test_every_parameter_may_change_while_it_runs(key, name):
     """From that step on the draws are others; nothing jumps, and what was there before is kept."""
     changed, plain = start_run(key), start_run(key)

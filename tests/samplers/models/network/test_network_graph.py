@@ -12,6 +12,7 @@ from sgmcmc_lab.samplers.models.network import graph as graphs
 from sgmcmc_lab.samplers.models.network.graph import BUILT_IN, block_graph, read_upload
 from sgmcmc_lab.samplers.models.network.model import hold_out
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 
 SIZES = {
     "karate": (34, 78, 2),
@@ -21,7 +22,7 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("key", BUILT_IN)
+@for_each("key", BUILT_IN)
 def test_built_in_graphs(key):
     graph = BUILT_IN[key]()
     y = graph.adjacency()
@@ -106,7 +107,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "field", "message"), BAD)
+@for_each(("name", "content", "field", "message"), BAD)
 def test_bad_edge_list_is_named_with_its_line(name, content, field, message):
     with pytest.raises(SpecError, match=message) as caught:
         read_upload(name, content if isinstance(content, bytes) else content.encode())
@@ -183,7 +184,7 @@ BAD_GRAPHML = [
 ]
 
 
-@pytest.mark.parametrize(("body", "line", "message"), BAD_GRAPHML)
+@for_each(("body", "line", "message"), BAD_GRAPHML)
 def test_bad_graphml_is_named_with_its_line(body, line, message):
     with pytest.raises(SpecError, match=message) as caught:
         graphml(body)
@@ -234,7 +235,7 @@ def test_what_editors_of_graphs_add_is_passed_over():
 P = f'xmlns:p="{"a" * 15_000}" ' + " ".join(f'p:a{i}=""' for i in range(1000))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "line", "says"),
     [
         (f"<graphml>\n<graph {P}/></graphml>", 2, "at most 20,000 characters from one < to the next"),
@@ -267,8 +268,8 @@ def test_the_parser_is_given_a_file_in_pieces(monkeypatch):
 # Held-out pairs
 
 
-@pytest.mark.parametrize("key", BUILT_IN)
-@pytest.mark.parametrize("share", [0.2, 0.5])
+@for_each("key", BUILT_IN)
+@for_each("share", [0.2, 0.5])
 def test_every_node_with_an_edge_keeps_one(key, share):
     graph = BUILT_IN[key]()
     for seed in range(5):

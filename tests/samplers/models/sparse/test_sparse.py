@@ -18,6 +18,7 @@ from sgmcmc_lab.samplers.models.sparse.minibatch_gibbs import sizes_of
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.own import Table
 from tests.helpers import checks_methods
+from tests.helpers.cases import for_each
 
 KEYS = samplers_of("sparse")
 KINDS = ["probit", "lasso"]
@@ -172,6 +173,7 @@ def worst(model, chosen, exact, n=60_000):
     return float((np.abs(means.mean(axis=1) - exact) / (means.std(axis=1, ddof=1) / np.sqrt(40))).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_one_coefficient_has_its_exact_posterior(key, one):
     """E w, E w², E |w|, with minibatches of two z of a probit lasso; the fault: a prior that is a tenth stronger."""
@@ -202,7 +204,7 @@ def test_a_step_of_a_lasso_is_its_formula(key, monkeypatch):
     checks_methods.check_step(key)
 
 
-@pytest.mark.parametrize("mean", [2.0, 0.0, -0.44, -0.46, -7.0])
+@for_each("mean", [2.0, 0.0, -0.44, -0.46, -7.0])
 def test_a_tail_is_the_normals(mean):
     rng = np.random.default_rng(1)
     draws = [textbook.above_zero(rng, mean) for _ in range(4000)]
@@ -210,7 +212,7 @@ def test_a_tail_is_the_normals(mean):
     assert stats.kstest(draws, stats.truncnorm(-mean, np.inf, loc=mean + 0.15).cdf).pvalue < 1e-4
 
 
-@pytest.mark.parametrize("mean", [0.2, 3.0, 1e12])
+@for_each("mean", [0.2, 3.0, 1e12])
 def test_inverse_gaussian_draws(mean):
     """Also where the mean is so large that the difference in the usual form has no digit left."""
     rng = np.random.default_rng(1)

@@ -22,6 +22,7 @@ from sgmcmc_lab.samplers.models.spherical.proportions import potential as theta_
 from sgmcmc_lab.samplers.models.spherical.variational import bound, slope_of_theta, slope_of_topics
 from sgmcmc_lab.samplers.models.topics.corpus import read_upload
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 
 ANGLES = np.array([0.3, 1.4, 2.2])
 
@@ -63,7 +64,7 @@ def leading(order, x):
     return order * (root + np.log(x / order / (1 + root))) - np.log(2 * np.pi * order * root) / 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("order", "x"),
     [
         (0.0, 3.0),
@@ -453,10 +454,8 @@ def test_the_directions_are_those_of_the_documents():
     assert spread[0] > 1.2 * spread[1] > 3 * spread[2]
 
 
-@pytest.mark.parametrize(
-    "text", [b"one two two\none\ntwo one\ntwo\n" * 3, b"aa bb\ncc dd\nee ff\n"], ids=["words", "documents"]
-)
-@pytest.mark.parametrize("directions", ["documents", "contrasts"])
+@for_each("text", [b"one two two\none\ntwo one\ntwo\n" * 3, b"aa bb\ncc dd\nee ff\n"], ids=["words", "documents"])
+@for_each("directions", ["documents", "contrasts"])
 def test_few_words_and_few_documents_have_a_globe(text, directions):
     """With two words, or two documents to see, there are fewer than three directions: those that are missing have no
     length, and the others are orthonormal. Fault: one axis per direction, which no globe can show.

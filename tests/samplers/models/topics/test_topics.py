@@ -25,6 +25,7 @@ from sgmcmc_lab.samplers.models.topics.local import BLOCK, columns
 from sgmcmc_lab.samplers.models.topics.minibatch_gibbs import MinibatchGibbs, measure_weights
 from sgmcmc_lab.samplers.models.topics.model import Topics
 from sgmcmc_lab.samplers.models.topics.stochastic_gradient import StochasticGradient
+from tests.helpers.cases import for_each
 from tests.helpers.checks_methods import missing
 from tests.helpers.statistics import batch_mean_and_error, failures, mean_verdict, z_verdict
 
@@ -224,7 +225,7 @@ def test_a_lost_gamma_term_is_caught(name, lost):
     assert failures(dirichlet_verdicts(name, draws, bias))
 
 
-@pytest.mark.parametrize("key", GRADIENT_KEYS)
+@for_each("key", GRADIENT_KEYS)
 def test_the_counts_of_a_minibatch_are_scaled_to_the_corpus(key):
     """E (D/n)·ΣB is the number of words. Unequal documents, so that the mean of a batch has an error."""
     lengths = np.arange(2, 42)
@@ -267,7 +268,7 @@ def check_counts(model, state, word_counts):
         assert np.array_equal(word_counts, by_word)
 
 
-@pytest.mark.parametrize("key", KEYS)
+@for_each("key", KEYS)
 def test_the_counts_are_those_of_the_topics(key):
     model = Topics(**BARS)
     run = make_run(model, METHODS[key]())
@@ -294,7 +295,7 @@ def test_a_wrong_count_is_caught():
         check_counts(model, run.state, run.state.weights)
 
 
-@pytest.mark.parametrize("key", KEYS)
+@for_each("key", KEYS)
 def test_a_step_looks_at_as_many_documents_as_it_says(key):
     model = Topics(**BARS)
     made = METHODS[key](batch_size=30)
@@ -346,7 +347,8 @@ def test_the_score_is_finite_and_falls_on_bars(key):
     assert values[0] < 30
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.slow
+@for_each("key", KEYS)
 def test_a_seed_fixes_the_draws(key):
     model = Topics(**BARS)
     runs = [make_run(model, METHODS[key](), seed) for seed in (1, 1, 2)]
@@ -360,7 +362,7 @@ def test_a_seed_fixes_the_draws(key):
     assert runs[0].scores[-1].value == runs[1].scores[-1].value
 
 
-@pytest.mark.parametrize("key", KEYS)
+@for_each("key", KEYS)
 def test_the_snapshot_is_of_the_state(key):
     model = Topics(**BARS)
     run = sweeps(make_run(model, METHODS[key]()), 3)

@@ -25,6 +25,7 @@ from sgmcmc_lab.samplers.models.topics import minibatch_gibbs
 from sgmcmc_lab.samplers.models.topics.corpus import bars, synthetic
 from sgmcmc_lab.samplers.models.topics.minibatch_gibbs import MinibatchGibbs
 from sgmcmc_lab.samplers.models.topics.model import Topics
+from tests.helpers.cases import for_each
 
 N, VARIANCE = 200, 0.5
 TRIED = (5, 12, 50, 200)
@@ -163,7 +164,7 @@ def test_the_best_size_is_chosen_where_little_is_remembered_for_long():
     assert {chosen_size(sokal, seed) for seed in range(8)} <= {1, 3}
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, -0.3])
+@for_each("rho", [0.0, 0.5, 0.9, -0.3])
 def test_tau_of_an_autoregression(rho):
     """(1 + ρ)/(1 − ρ), but at least 1, which is what independent draws have."""
     noise = np.random.default_rng(1).standard_normal(200_000)
@@ -171,16 +172,12 @@ def test_tau_of_an_autoregression(rho):
     assert tau_int(draws) == pytest.approx(max((1 + rho) / (1 - rho), 1), rel=0.1)
 
 
-@pytest.mark.parametrize(
-    "draws", [[], [1.0], np.ones(1000), np.arange(1000.0), np.random.default_rng(1).normal(size=300).cumsum()]
-)
+@for_each("draws", [[], [1.0], np.ones(1000), np.arange(1000.0), np.random.default_rng(1).normal(size=300).cumsum()])
 def test_tau_is_unknown_where_the_draws_do_not_tell(draws):
     assert tau_int(draws) == np.inf
 
 
-@pytest.mark.parametrize(
-    ("n", "wanted"), [(1, [1]), (2, [2, 1]), (16, [16, 4, 1]), (316, [316, 79, 19, 4, 1]), (20, [20, 5, 1])]
-)
+@for_each(("n", "wanted"), [(1, [1]), (2, [2, 1]), (16, [16, 4, 1]), (316, [316, 79, 19, 4, 1]), (20, [20, 5, 1])])
 def test_the_sizes_fall_from_all_to_one(n, wanted):
     assert sizes_to_try(n).tolist() == wanted
 
@@ -191,7 +188,7 @@ def test_a_size_of_unknown_tau_is_never_chosen_where_another_is_known():
     assert choose_batch_size([100, 10, 1], [np.inf] * 3) == 100
 
 
-@pytest.mark.parametrize("unit", [1.0, 0.25, 1e-3])
+@for_each("unit", [1.0, 0.25, 1e-3])
 def test_every_size_is_tried_at_the_same_cost(unit):
     """The unit of costs, seconds or the time of one document, changes nothing."""
     rng = np.random.default_rng(1)

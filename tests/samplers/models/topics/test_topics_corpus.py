@@ -14,6 +14,7 @@ from sgmcmc_lab.samplers.models.topics.__main__ import main
 from sgmcmc_lab.samplers.models.topics.corpus import Corpus, read_path, read_upload, read_uploads
 from sgmcmc_lab.samplers.models.topics.model import Topics
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 
 LDAC = b"2 0:3 2:1\n1 1:2\n\n3 0:1 1:1 2:1\n"
 WORDS = b"apple\npear\nplum\n"
@@ -174,7 +175,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("files", "named"), BAD.values(), ids=BAD)
+@for_each(("files", "named"), BAD.values(), ids=BAD)
 def test_what_is_wrong_with_a_file_is_named(files, named):
     with pytest.raises(SpecError) as caught:
         read_uploads(files)

@@ -18,6 +18,7 @@ from sgmcmc_lab.samplers.models.topics.method import random_topics
 from sgmcmc_lab.samplers.models.topics.model import Topics
 from sgmcmc_lab.samplers.models.topics.stream import FileSource, FileStream, MadeUp
 from sgmcmc_lab.samplers.parameters import SpecError
+from tests.helpers.cases import for_each
 from tests.helpers.statistics import mean_verdict
 
 TAKING = [key for key, cls in METHODS.items() if cls.model == "topics" and cls.takes_streams]
@@ -77,7 +78,7 @@ def test_the_documents_are_from_the_known_topics():
     assert not mean_verdict("pairs of unmixed documents", found.reshape(40, 100), (made.topics**2).sum() / k).ok
 
 
-@pytest.mark.parametrize("key", TAKING)
+@for_each("key", TAKING)
 def test_the_counts_are_scaled_to_the_documents_of_the_posterior(key):
     """All documents have 20 words, so (D/n)ΣB is 20 D at every step, whatever n is."""
     model, seen = small_stream(), []

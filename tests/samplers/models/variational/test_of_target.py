@@ -10,6 +10,7 @@ from sgmcmc_lab.samplers.models.variational import of_target
 from sgmcmc_lab.samplers.models.variational.gamma import draw, path_gradient
 from sgmcmc_lab.samplers.models.variational.of_target import GammaFit, Gammas, divergence, law_of, share_cdf
 from sgmcmc_lab.samplers.targets import TARGETS
+from tests.helpers.cases import for_each
 from tests.helpers.edited import edited
 from tests.helpers.statistics import z_verdict
 
@@ -99,7 +100,7 @@ def test_a_share_is_between_0_and_1():
     assert share_cdf(np.array([2.0, 3.0]), np.ones(2), 1, [0.0, 1.0, 1.5]).tolist() == [0.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize(("key", "params"), [("gamma", {}), ("lognormal", {"mu": 0.4}), ("sparse_dirichlet", SMALL)])
+@for_each(("key", "params"), [("gamma", {}), ("lognormal", {"mu": 0.4}), ("sparse_dirichlet", SMALL)])
 def test_the_slope_of_a_law_is_that_of_its_density(key, params):
     law, target = law_of(TARGETS[key](**params)), TARGETS[key](**params)
     log_x, step = Generator(SFC64(3)).normal(size=target.dim), 1e-5

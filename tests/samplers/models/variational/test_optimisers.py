@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers.models.variational.optimisers import NAMES, Ascent
+from tests.helpers.cases import for_each
 
 GRADIENTS, STEP_SIZE, MOMENTUM, RHO = (3.0, -0.5, 4.0), 0.3, 0.4, 0.2
 
@@ -32,7 +33,7 @@ def by_hand(name):
     return out
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_a_change_is_its_formula(name):
     ascent = Ascent(1)
     found = [float(ascent.change(name, np.array([g]), STEP_SIZE, MOMENTUM, RHO)[0]) for g in GRADIENTS]
