@@ -5,6 +5,7 @@ import { unzipped } from "./engine.js"
 import { download, makeSheet } from "../sheet.js"
 import { make } from "./elements.js"
 import { decoded, empty, find, put } from "./feeds.js"
+import { fit } from "./formulas.js"
 import { LessonPage } from "./lesson.js"
 import { described, scaleOf, written } from "./parameters.js"
 import { Slow } from "./slow.js"
@@ -784,6 +785,7 @@ const placeLanes = () => {
       // Flags change the formulas.
       const [, formulas] = kind.equations.find((/** @type {any} */ [flags]) => Object.keys(flags).every((name) => Boolean(lane.sampler[name]) === Boolean(flags[name])))
       if (formulas !== written) equations.innerHTML = written = formulas
+      fit(equations)
     }
     const changed = () => {
       write()
@@ -794,6 +796,7 @@ const placeLanes = () => {
       ...sliders(kind.gradient, lane.gradient, `gradient-${i}`, `lane${i + 1}.gradient`, changed),
     ]
     write()
+    new ResizeObserver(() => fit(equations)).observe(equations)
     return make("section", { className: `lane lane-${i}` }, make("div", { className: "head" }, make("h2", {}, ...(fixed ? [names()[i]] : choices(lane, i)))), equations, ...all)
   })
   element("lanes").replaceChildren(...lanes)
