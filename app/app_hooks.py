@@ -11,6 +11,12 @@ print("SG-MCMC Lab: loading libraries and compiled functions …", file=sys.stde
 # ruff: noqa: E402
 from contextlib import chdir
 
+# The processes that compile begin while this one imports the rest, unless it will be forked.
+from sgmcmc_lab.app.server import warmup
+
+if "--num-procs" not in " ".join(sys.argv):
+    warmup.begin()
+
 # Its file selector writes the working directory of the import into every page, as a default.
 with chdir("/"):
     import panel_material_ui  # noqa: F401
@@ -23,7 +29,7 @@ from tornado.websocket import WebSocketClosedError
 # The page, before there is one: a component whose class is made while another page is connected is sent
 # in a way that leaves the first page with it empty (Panel 1.9.4, ReactiveESMMetaclass).
 from sgmcmc_lab.app.page import shell  # noqa: F401
-from sgmcmc_lab.app.server import patches, warmup
+from sgmcmc_lab.app.server import patches
 from sgmcmc_lab.app.server.connections import OPEN
 from sgmcmc_lab.app.server.handlers import install
 

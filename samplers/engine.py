@@ -156,7 +156,9 @@ def advance_all(
     weighing = sums.weights.shape[0] > CHAINS
     shares, now = np.empty(block if scheduled else 0), params.copy()
     own, last = np.empty((block if weighing else 0, n_chains)), momentum.shape[1] - 1
-    lowest = limits.min()
+    lowest = np.inf
+    for i in range(dim):
+        lowest = min(lowest, limits[i])
     done = 0
     while done < n:
         m = min(block, n - done)

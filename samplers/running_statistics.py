@@ -314,8 +314,10 @@ def accumulate(sums, draws, values, n, scratch, shares, own):
     while t < n:
         if sums.clock[KEPT] == HISTORY:
             for c in range(watched):
+                # By value: to assign a row compiles the text of an error.
                 for i in range(HISTORY // 2):
-                    sums.history[c, i] = sums.history[c, 2 * i]
+                    for k in range(n_columns + 1):
+                        sums.history[c, i, k] = sums.history[c, 2 * i, k]
             sums.clock[KEPT] = HISTORY // 2
             stride *= 2
             # The history is full after HISTORY·stride steps, a multiple of the new stride: t stays.

@@ -26,7 +26,9 @@ def in_order(first: Sequence[str] = ()) -> Iterator[list[Any]]:
 
     A lesson is read when its turn comes: to read one with a typed posterior takes functions that come late.
     """
-    importlib.import_module("sgmcmc_lab.samplers.models")
+    # Nothing else here imports the diagnostics, whose readings every page calls.
+    for package in ("models", "diagnostics"):
+        importlib.import_module(f"sgmcmc_lab.samplers.{package}")
     named = {jit.name_of(function): function for function in jit.declared()}
     yield [named[name] for name in first if name in named]
     # The first ones do not wait for these.

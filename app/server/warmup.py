@@ -13,8 +13,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,18 +43,48 @@ HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 """The system's answers to the others; any other answer is that it locks no file there."""
 
 
+def first_functions() -> list[Any]:
+    """What the opening page needs, the longest first: the loop takes as long as all others of the engine."""
+    return [*(f for spec in DEFAULT.runs() for f in reversed(functions(spec))), *jit.readings()]
+
+
+@cache
+def begin() -> Callable[[], bool]:
+    """Have processes compile, where something that the opening page needs was never compiled.
+
+    Returns a function that waits for their end, and is true if there were any.
+    """
+    first, began = first_functions(), threading.Event()
+
+    def compile_missing() -> None:
+        # Of what the page needs later not all is declared yet.
+        if jit.missing(first):
+            began.set()
+            compile_apart(first)
+
+    early = threading.Thread(target=compile_missing, name="compiling first", daemon=True)
+    early.start()
+
+    def wait() -> bool:
+        early.join()
+        return began.is_set()
+
+    return wait
+
+
 def compile_all() -> None:
     """Compile or load every kernel; a first start on a machine says what it does."""
     step_back()
-    first = [*(f for spec in DEFAULT.runs() for f in functions(spec)), *jit.readings()]
+    first = first_functions()
     new = bool(jit.missing(first))
     if new:
         tell("the samplers are compiled, which takes a few minutes; the page opens meanwhile")
-    apart = threading.Thread(target=compile_apart, args=(first,), name="compiling apart", daemon=True)
+    apart = threading.Thread(target=_compile_rest, args=(first,), name="compiling apart", daemon=True)
     apart.start()
     # A page of a lesson lists the others.
     outlines()
-    for function in first:
+    # One who waits begins with what is compiled last.
+    for function in reversed(first):
         while apart.is_alive() and jit.missing([function]):
             time.sleep(jit.LOOK_SECONDS)
         jit.prepare([function], _say)
@@ -66,6 +97,11 @@ def compile_all() -> None:
     # Objects loaded so far stay, and the collector need not visit them each time.
     gc.collect()
     gc.freeze()
+
+
+def _compile_rest(first: Sequence[Any]) -> None:
+    if not begin()():
+        compile_apart(first)
 
 
 def compile_apart(first: Sequence[Any]) -> None:
@@ -89,11 +125,8 @@ def compile_apart(first: Sequence[Any]) -> None:
 
 
 def _run(folder: Path, first: Sequence[Any]) -> None:
-    """Processes that compile, to their end; they end with this one, for they read what this one never writes.
-
-    The longest of the first functions come last in an engine's list, and one who waits begins with its front.
-    """
-    names = [jit.name_of(function) for function in reversed(first)]
+    """Processes that compile, to their end; they end with this one, for they read what this one never writes."""
+    names = [jit.name_of(function) for function in first]
     command = [sys.executable, "-m", "sgmcmc_lab.app.server.compiling", *names]
     environment = {**os.environ, "SGMCMC_LAB_CACHE": str(folder.parent)}
     shutil.rmtree(folder / CLAIMS, ignore_errors=True)

@@ -110,6 +110,38 @@ def test_nothing_is_begun_where_nothing_would_come_of_it(folder, functions, tmp_
     warmup.compile_apart([])
 
 
+@pytest.mark.parametrize("missing", [["f"], []])
+def test_processes_begin_before_the_page_is_imported_where_it_misses_a_function(missing, monkeypatch):
+    """And once: a second round would compile nothing. Where it misses none, they are begun for the rest later."""
+    runs = []
+    monkeypatch.setattr(jit, "missing", lambda *given: missing)
+    monkeypatch.setattr(warmup, "compile_apart", runs.append)
+    warmup.begin.cache_clear()
+    wait = warmup.begin()
+    assert warmup.begin() is wait
+    assert wait() == bool(missing)
+    assert len(runs) == len(missing)
+    warmup._compile_rest(["first"])
+    assert len(runs) == 1
+    warmup.begin.cache_clear()
+
+
+@pytest.mark.slow
+def test_a_process_that_compiles_knows_what_the_opening_page_needs():
+    """Fails where a module that declares a function is imported by the page alone: the server would compile it."""
+    code = "import sys; from sgmcmc_lab.app.server import compiling; print(len(next(compiling.in_order(sys.argv[1:]))))"
+    names = [jit.name_of(function) for function in warmup.first_functions()]
+    found = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=True)
+    assert int(found.stdout) == len(names)
+
+
+def test_the_loop_is_compiled_first():
+    """It takes as long as all other functions of the opening page, and one process compiles it alone."""
+    first = warmup.first_functions()
+    assert jit.name_of(first[0]).endswith(".advance_all")
+    assert {jit.name_of(f) for f in jit.readings()} < {jit.name_of(f) for f in first}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False])
 def test_it_ends_with_its_server(ends, tmp_path):
@@ -187,7 +219,7 @@ def test_as_many_processes_compile_as_there_are_cores(code, tmp_path, monkeypatc
     monkeypatch.setattr(warmup.subprocess, "Popen", Process)
     monkeypatch.setattr(warmup.os, "cpu_count", lambda: 3)
     warmup._run(tmp_path, [count_row, other := jit.declared()[0]])
-    assert len(begun) == 3 and begun[0][-2:] == [jit.name_of(other), jit.name_of(count_row)]
+    assert len(begun) == 3 and begun[0][-2:] == [jit.name_of(count_row), jit.name_of(other)]
     assert seen == [(True, True)] * 3 and not jit._OTHERS and not (tmp_path / cache.CLAIMS).exists()
     assert len(caplog.records) == (code != 0)
 
@@ -216,6 +248,7 @@ def started(tmp_path, monkeypatch):
 
     def start():
         runs.clear()
+        warmup.begin.cache_clear()
         for name, value in (("FOLDER", tmp_path / "digest"), ("_COMPILED", {}), ("_READY", set())):
             monkeypatch.setattr(jit, name, value)
         first, second = jit.potential(half_square), jit.potential(square)
