@@ -385,16 +385,20 @@ def prepare(functions: Iterable[Any], progress: Callable[[int, int, str], None] 
     cold = [f for f in waiting if not _is_kept(f)] if shown else []
     for done, function in enumerate(waiting):
         what, signature = _COMPILED[function]
+        file = _file(function)
+        kept = file is not None and file.is_there()
         if progress is not None:
-            progress(done, len(waiting), "" if _is_kept(function) else what)
+            progress(done, len(waiting), "" if kept else what)
         elif function in cold:
             _say(f"compiling {cold.index(function) + 1} of {len(cold)}: {what}")
-        _wait_for_others(function)
+        if not kept:
+            _wait_for_others(function)
         # The server's warm-up and its first pages want the same functions at the same time.
         with _COMPILING:
             if function not in _READY:
-                # Of what it reaches now, for that is what is compiled.
-                file = _file(function)
+                if not kept:
+                    # Of what it reaches now, for that is what is compiled.
+                    file = _file(function)
                 # A function that calls it may have compiled it already.
                 if file is None or signature.args in function.overloads or not file.load():
                     function.compile(signature)
