@@ -4,13 +4,15 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from html import escape
 from typing import Any, NamedTuple, Protocol
 
 from sgmcmc_lab.app.live.fair_executor import Pool, ProcessorShare
 from sgmcmc_lab.app.live.lanes import DensityLanes, Lanes, Progress, prepare, scene_of
 from sgmcmc_lab.app.live.loop import POOL, SLOW, Live, LiveScreen
+from sgmcmc_lab.app.live.readings import of_figures
 from sgmcmc_lab.app.live.step_player import StepPlayer
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.state.upload import Upload
@@ -60,6 +62,12 @@ def _retrieve_error(job: "asyncio.Future[Any]") -> None:
     """Take the error of a job for which nobody may be waiting any more: asyncio logs those that are not taken."""
     if not job.cancelled():
         job.exception()
+
+
+@cache
+def _prepare_readings() -> None:
+    """Have the readings of captions and claims compiled, or loaded: the first page moves before they are there."""
+    threading.Thread(target=jit.prepare, args=(jit.readings(),), name="readings", daemon=True).start()
 
 
 class Search(NamedTuple):
@@ -270,12 +278,13 @@ class Runner(Live):
         began = time.perf_counter()
         progress = Progress()
         known = experiment.of_model or experiment.make_target().ready
-        if known and _is_light(experiment):
-            return prepare(progress, experiment, upload)
+        readings = of_figures(self.state.shown_views())
+        if known and _is_light(experiment, readings):
+            return prepare(progress, experiment, upload, readings)
         job: asyncio.Future[Lanes]
         if known:
             job = asyncio.get_running_loop().run_in_executor(
-                _LOADER.of(self._loading), prepare, progress, experiment, upload
+                _LOADER.of(self._loading), prepare, progress, experiment, upload, readings
             )
         else:
             search = self._search_for(experiment)
@@ -315,17 +324,20 @@ class Runner(Live):
     async def _unknown(self, search: Search, experiment: Experiment) -> Lanes:
         """The lanes on a target whose exact answers are being computed: after a moment, beside rough ones."""
         loop, lanes = asyncio.get_running_loop(), None
+        readings = of_figures(self.state.shown_views())
         await asyncio.wait({search.job}, timeout=EARLY_SECONDS)
         if not search.job.done():
             search.go_on.clear()
             try:
-                lanes = await loop.run_in_executor(_LOADER.of(self._loading), DensityLanes.prepare_early, experiment)
+                lanes = await loop.run_in_executor(
+                    _LOADER.of(self._loading), DensityLanes.prepare_early, experiment, readings
+                )
             finally:
                 search.go_on.set()
         if lanes is None:
             await asyncio.shield(search.job)
             lanes = await loop.run_in_executor(
-                _LOADER.of(self._loading), DensityLanes.prepare, search.progress, experiment
+                _LOADER.of(self._loading), DensityLanes.prepare, search.progress, experiment, readings
             )
         return lanes
 
@@ -378,6 +390,9 @@ class Runner(Live):
     async def build_views(self) -> None:
         """Make new figures, none for a model that is still to be loaded. Other pages have a turn after each figure."""
         self._rebuild = False
+        readings = of_figures(self.state.shown_views())
+        if self.lanes is not None and not jit.is_ready(readings):
+            await asyncio.get_running_loop().run_in_executor(_LOADER.of(self._loading), jit.prepare, readings)
         scene, keys = wanted = self._wanted()
         if scene is None:
             return
@@ -501,6 +516,9 @@ class Runner(Live):
         texts: list[tuple[str, str]] = []
         if self.readout is not None and turn % 2 == 0:
             texts.append((self.readout.id, lanes.readout(self.state, self._drawn_rate())))
+        speaks = jit.is_ready(jit.readings())
+        if not speaks:
+            _prepare_readings()
         now = self._with_step(lanes.whole(self.state))
         if any(len(view.scene.lanes) != len(now) for view in views):
             # The views are of the next experiment already, whose runs are still to begin.
@@ -510,7 +528,7 @@ class Runner(Live):
             works = type(view).background is not View.background
             if works and await loop.run_in_executor(SLOW.of(self._slowly), view.background, now):
                 self._ask()
-        if turn % 4 == 1 and await self._step_ends():
+        if speaks and turn % 4 == 1 and await self._step_ends():
             texts += await loop.run_in_executor(SLOW.of(self._slowly), self._texts, views, now, lanes, loop)
         if texts and generation == self.bus.generation:
             await self.bus.send_texts(texts)
@@ -543,12 +561,12 @@ class Runner(Live):
             loop.call_soon_threadsafe(self._engine.release)
 
 
-def _is_light(experiment: Experiment) -> bool:
+def _is_light(experiment: Experiment, readings: Sequence[Any]) -> bool:
     """Whether its lanes are made in a moment. A thread would have to wait for the loop, which in a full class it gets
     only when all pages have been made.
     """
     chains = experiment.n_chains * len(experiment.lanes)
-    return not experiment.of_model and chains <= LIGHT and jit.is_ready([*needed(experiment), *jit.readings()])
+    return not experiment.of_model and chains <= LIGHT and jit.is_ready([*needed(experiment), *readings])
 
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:

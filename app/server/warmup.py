@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from sgmcmc_lab.app.lesson.course import library, outlines
+from sgmcmc_lab.app.live.readings import of_figures
 from sgmcmc_lab.app.server.compiling import tell
-from sgmcmc_lab.app.state import DEFAULT
+from sgmcmc_lab.app.state import DEFAULT, DEFAULT_VIEWS
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.cache import CLAIMS
 from sgmcmc_lab.samplers.engine import functions
@@ -44,8 +45,11 @@ HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
 
 def first_functions() -> list[Any]:
-    """What the opening page needs, the longest first: the loop takes as long as all others of the engine."""
-    return [*(f for spec in DEFAULT.runs() for f in reversed(functions(spec))), *jit.readings()]
+    """What the opening page needs, the longest first: the loop takes as long as all others of the engine. The page
+    moves before the readings of its captions are there.
+    """
+    before = [*(f for spec in DEFAULT.runs() for f in reversed(functions(spec))), *of_figures(DEFAULT_VIEWS)]
+    return list(dict.fromkeys([*before, *jit.readings()]))
 
 
 @cache

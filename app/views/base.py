@@ -12,6 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from html import unescape
+from types import ModuleType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -248,6 +249,8 @@ class View(ABC):
     """The effects of a click, if the view takes one, and of a drag."""
     follows_axis: ClassVar[bool] = True
     """Whether curves are drawn against what the page says."""
+    reads: ClassVar[tuple[ModuleType, ...]] = ()
+    """The modules of :data:`app.live.readings.LATER` whose compiled readings its figure calls."""
     of_first: ClassVar[tuple[str, ...]] = ()
     """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 

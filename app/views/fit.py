@@ -21,6 +21,7 @@ class Fit(View):
     """The band that holds nine tenths of the draws' curves, beside that of exact draws, and the chains' curves now."""
 
     key = "fit"
+    reads = (bands,)
     title = "Fit"
     hint = "grey: 90 % band, exact; lines: chains now"
     every = 2

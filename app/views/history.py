@@ -15,6 +15,7 @@ class OfHistory(View):
     A frame takes a copy of the history where it has become enough longer; it is read beside the frames.
     """
 
+    reads = (convergence,)
     growth: ClassVar[float] = 1.1
     """The history is read again when the run is this many times as long."""
     of_column: ClassVar[bool] = True

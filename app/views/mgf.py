@@ -116,6 +116,7 @@ class MGF(View):
     """E e^{sθ_j} after 1, 6 and 30 steps from one start, over thousands of chains, with Theorem 3.1 as a line."""
 
     key = "mgf"
+    reads = (moments,)
     constant_steps = True
     title = "MGF"
     hint = "E eˢᶿ after 1, 6 and 30 steps; line: Theorem 3.1"

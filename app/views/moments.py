@@ -156,6 +156,7 @@ class Moments(View):
     """Mean and variance over an ensemble that starts at one point, with theory where it is known."""
 
     key = "moments"
+    reads = (moments,)
     constant_steps = True
     title = "Bias and variance"
     hint = "of thousands of chains; dashed: exact"

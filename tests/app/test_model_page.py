@@ -746,8 +746,8 @@ class SlowAnswer:
             real(target, tell)
             self.happened.append("answer")
 
-        def begin(experiment):
-            lanes = early(experiment)
+        def begin(experiment, readings):
+            lanes = early(experiment, readings)
             # A page that does not begin early waits for the answer.
             if lanes is None:
                 self.open.set()
@@ -769,7 +769,7 @@ class SlowAnswer:
 @pytest.mark.parametrize("fault", [False, True])
 def test_chains_move_before_the_exact_answer_is_there(monkeypatch, fault):
     """Fails where the first frame waits for the long run. Planted fault: a page that cannot begin early."""
-    answer = SlowAnswer(monkeypatch, (lambda experiment: None) if fault else DensityLanes.prepare_early)
+    answer = SlowAnswer(monkeypatch, (lambda experiment, readings: None) if fault else DensityLanes.prepare_early)
 
     async def live():
         stage = await answer.begun()

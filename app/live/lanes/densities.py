@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from sgmcmc_lab.app.live.lanes.base import WORK_SECONDS, Lanes, Progress, Record
@@ -93,21 +94,23 @@ class DensityLanes(Lanes):
         self._guess()
 
     @classmethod
-    def prepare(cls, progress: Progress, experiment: Experiment) -> "DensityLanes":
-        """The lanes, with what they need compiled, and the target known."""
+    def prepare(
+        cls, progress: Progress, experiment: Experiment, readings: Sequence[Any] | None = None
+    ) -> "DensityLanes":
+        """The lanes, with what they need and these readings, by default all, compiled, and the target known."""
         experiment.make_target().prepare(progress.tell)
-        jit.prepare([*needed(experiment), *jit.readings()], progress.compiling)
+        jit.prepare([*needed(experiment), *(jit.readings() if readings is None else readings)], progress.compiling)
         return cls(experiment)
 
     @classmethod
-    def prepare_early(cls, experiment: Experiment) -> "DensityLanes | None":
+    def prepare_early(cls, experiment: Experiment, readings: Sequence[Any]) -> "DensityLanes | None":
         """The lanes before the target is known, beside rough answers for it; None where there are none.
 
         A lane of exact draws has nothing to begin with.
         """
         if any(lane.sampler.key == Exact.key for lane in experiment.lanes):
             return None
-        jit.prepare([*needed(experiment), *jit.readings()])
+        jit.prepare([*needed(experiment), *readings])
         early = experiment.make_target().early()
         return None if early is None else cls(experiment, early)
 
