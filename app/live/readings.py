@@ -1,5 +1,5 @@
-"""The compiled readings that a page waits for before it moves: those of its figures. What is said below the figures,
-and claims, have theirs some seconds later on the first start of a machine.
+"""The compiled readings that a page waits for before it moves: those of its figures. Captions and
+claims have theirs some seconds later on a machine's first start.
 """
 
 from collections.abc import Iterable

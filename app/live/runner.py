@@ -288,7 +288,7 @@ class Runner(Live):
             )
         else:
             search = self._search_for(experiment)
-            progress, job = search.progress, asyncio.ensure_future(self._unknown(search, experiment))
+            progress, job = search.progress, asyncio.ensure_future(self._unknown(search, experiment, readings))
         job.add_done_callback(_retrieve_error)
         announced = False
         try:
@@ -321,10 +321,9 @@ class Runner(Live):
         search = self._search
         return search is not None and not self._cancelled.is_set() and search.target == self.state.experiment.target
 
-    async def _unknown(self, search: Search, experiment: Experiment) -> Lanes:
+    async def _unknown(self, search: Search, experiment: Experiment, readings: Sequence[Any]) -> Lanes:
         """The lanes on a target whose exact answers are being computed: after a moment, beside rough ones."""
         loop, lanes = asyncio.get_running_loop(), None
-        readings = of_figures(self.state.shown_views())
         await asyncio.wait({search.job}, timeout=EARLY_SECONDS)
         if not search.job.done():
             search.go_on.clear()

@@ -45,8 +45,9 @@ HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
 
 def first_functions() -> list[Any]:
-    """What the opening page needs, the longest first: the loop takes as long as all others of the engine. The page
-    moves before the readings of its captions are there.
+    """The functions of the opening page, the longest first: the loop takes as long as all others of the engine.
+
+    The page moves before the readings of its captions are there.
     """
     before = [*(f for spec in DEFAULT.runs() for f in reversed(functions(spec))), *of_figures(DEFAULT_VIEWS)]
     return list(dict.fromkeys([*before, *jit.readings()]))

@@ -796,7 +796,8 @@ const placeLanes = () => {
       ...sliders(kind.gradient, lane.gradient, `gradient-${i}`, `lane${i + 1}.gradient`, changed),
     ]
     write()
-    new ResizeObserver(() => fit(equations)).observe(equations)
+    // Not at once: a formula that is made smaller makes its box lower, which the browser reports as a loop.
+    new ResizeObserver(() => requestAnimationFrame(() => fit(equations))).observe(equations)
     return make("section", { className: `lane lane-${i}` }, make("div", { className: "head" }, make("h2", {}, ...(fixed ? [names()[i]] : choices(lane, i)))), equations, ...all)
   })
   element("lanes").replaceChildren(...lanes)

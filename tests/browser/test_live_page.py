@@ -590,6 +590,25 @@ def test_a_lesson_has_its_text_before_any_script_and_its_steps(opened, tmp_path)
     page.wait_for_function(MOVES)
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_formula_is_made_smaller_without_a_loop(opened, at_once):
+    """Fault: the size is changed while the browser tells of sizes, which it reports as an error of the page."""
+    text = made("double_well", ("sghmc", "full"))[1]
+    later = "requestAnimationFrame(() => fit(equations))"
+    assert later in text
+    text = text.replace(later, "fit(equations)") if at_once else text
+    listening = "<script>var errors = []; addEventListener('error', (event) => errors.push(event.message))</script>"
+    style = "<style>main .equations math { font-size: 1.9em }</style>"
+    # Its policy knows the page as it is.
+    text = re.sub("<meta http-equiv=[^>]*>", "", text).replace("</head>", f"{listening}{style}</head>", 1)
+    page = opened(text, still=True, size=(390, 844))
+    page.wait_for_function("[...document.querySelectorAll('.equations math')].some((one) => one.style.fontSize)")
+    for width in (360, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+    assert any("ResizeObserver" in one for one in page.evaluate("errors")) == at_once
+
+
 def test_the_file_is_small():
     """Two lanes and their figures, and a globe, whose density is a large array: 2.2 MB, 800 kB compressed."""
     globe = {"target": "fisher", "lanes": [{"sampler": "sggmc"}, {"sampler": "gmc"}], "seed": 3}
