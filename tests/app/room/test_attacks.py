@@ -14,7 +14,7 @@ from sgmcmc_lab.app.room import presses, shown
 from sgmcmc_lab.app.room.hub import Hub
 from sgmcmc_lab.app.room.rooms import AWAY, MOST_OF_ADDRESS, Rooms, carefully, new_mark
 from sgmcmc_lab.app.state import AppState
-from tests.helpers.rooms import Store, rest, until
+from tests.helpers.rooms import Store, count_threads, rest, until
 
 STEP = "?lesson=langevin&step=2&views=marginal"
 pytestmark = pytest.mark.filterwarnings("ignore:Both 'name' and 'label' were provided:PendingDeprecationWarning")
@@ -56,6 +56,7 @@ def a_class(monkeypatch):
 
     def run(do):
         async def whole():
+            count_threads()
             kept = Rooms(Store())
             pages = []
             hub = Hub(kept, seconds=0.001)

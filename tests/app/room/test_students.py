@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -16,7 +17,7 @@ from sgmcmc_lab.app.room.web import RoomSocket
 from sgmcmc_lab.app.state import DEFAULT
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.parameters import SpecError
-from tests.helpers.rooms import Store, rest, until
+from tests.helpers.rooms import Store, count_threads, rest, until
 
 SLOW = 0.5
 """Seconds of a live page whose link says so."""
@@ -55,6 +56,7 @@ def room(monkeypatch):
 
     def run(do, link=QUARTIC):
         async def whole():
+            count_threads()
             kept = Rooms(Store())
             hub = Hub(kept, seconds=0.001)
             monkeypatch.setattr(students, "rooms", lambda: kept)
@@ -90,10 +92,22 @@ def room(monkeypatch):
     return run
 
 
+def test_a_page_is_there_however_long_a_lesson_is_read(room, monkeypatch):
+    """A thread waits for a processor beside other processes. Fault: :func:`rest` counts turns of the loop alone."""
+    monkeypatch.setattr("sgmcmc_lab.app.lesson.course.library", lambda: time.sleep(0.3))
+
+    async def do(new_page, rooms, code, secret):
+        page = await new_page()
+        assert page.bar["students"] == 1 and page.live["key"] == QUARTIC
+
+    room(do)
+
+
 def test_students_follow_and_one_lets_go(room):
     async def do(new_page, rooms, code, secret):
         a, b = await new_page(), await new_page(free="free")
         await until(lambda: a.bar.get("students") == 2)
+        await rest()
         # A page that has stopped following, and was loaded again, has an experiment, too.
         assert (a.live["key"], b.live["key"]) == (QUARTIC, QUARTIC)
         assert ("let_go" in a.buttons, "follow" in b.buttons) == (True, True)
