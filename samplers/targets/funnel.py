@@ -8,6 +8,7 @@ from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Real
+from sgmcmc_lab.samplers.targets.at_temperature import Divided, divided
 from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target
 from sgmcmc_lab.samplers.targets.quadrature import marginal_cdf
 
@@ -46,6 +47,9 @@ class Funnel(Target):
     and at c = 0, not centred, θ₂ ~ N(0, 1) independent of θ₁. Var θ₂ = E e^{cθ₁} = e^{c²s²/2}. Powers of θ₂ are so
     heavy-tailed that their averages converge only after very many draws, exact ones too; the moments given here are
     those of θ₁ and of log |θ₂| = cθ₁/2 + log |Z| with E log |Z| = −(γ + log 2)/2 and Var log |Z| = π²/8.
+
+    At a temperature, θ₁ ~ N(cs²(T − 1)/2, Ts²) and θ₂ given θ₁ ~ N(0, T e^{cθ₁}): the neck has the same energy at all
+    θ₁, and θ₂ is wider there by √T.
     """
 
     key = "funnel"
@@ -53,7 +57,6 @@ class Funnel(Target):
     tex = r"U(\theta) = \frac{\theta_1^2}{2s^2} + \tfrac12\theta_2^2\,e^{-c\theta_1} + \tfrac c2\theta_1"
     source = "Neal 2003, section 8, with one coordinate beside the scale; Papaspiliopoulos, Roberts & Sköld 2007 for c"
     potential, gradient, draw = potential, gradient, draw
-    tempers = True
     dim = 2
 
     scale = Real(
@@ -76,43 +79,69 @@ class Funnel(Target):
         log_variance = "theta1" if self.centring == 1 else f"({self.centring!r}*theta1)"
         return f"theta1^2/(2*{self.scale!r}^2) + theta2^2*exp(-{log_variance})/2 + {log_variance}/2"
 
+    def family_at(self, temperature: float) -> "TemperedFunnel":
+        return TemperedFunnel.made(self, temperature)
+
     def start(self) -> Array:
         return np.zeros(2)
 
+    @property
+    def first(self) -> tuple[float, float]:
+        """Mean and standard deviation of θ₁."""
+        s, heat = self.scale, self.temperature
+        return self.centring * s**2 * (heat - 1) / 2, s * heat**0.5
+
     def log_density(self, theta: Array) -> Array:
         v, x = theta[..., 0], theta[..., 1]
-        log_variance = self.centring * v
-        exponent = (v / self.scale) ** 2 + x**2 * np.exp(-log_variance) + log_variance
-        return -exponent / 2 - np.log(2 * np.pi * self.scale)
+        (mean, sd), heat = self.first, self.temperature
+        log_variance = self.centring * v + np.log(heat)
+        exponent = ((v - mean) / sd) ** 2 + x**2 * np.exp(-log_variance) + log_variance
+        return -exponent / 2 - np.log(2 * np.pi * sd)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        s, c = self.scale, self.centring
+        (mean, sd), heat, c = self.first, self.temperature, self.centring
+        width = float(np.exp(c * mean / 2) * heat**0.5)
+        """The standard deviation of θ₂ where θ₁ is at its mean."""
 
         def density_given(z: Array, x: Array) -> Array:
-            return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * special.ndtr(x * np.exp(-c * s * z / 2))
+            return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * special.ndtr(x / width * np.exp(-c * sd * z / 2))
 
         second = marginal_cdf(density_given, -9.0, 9.0, panels=48)
         # The histogram's bins are of one width. Where 1e-6 of θ₂ lies outside, a bin would hold the whole neck;
         # at this reach it is 2e-4 for s = 3 and 4e-4 for s = 4.
-        reach, bulk = float(5 * np.exp(1.25 * c * s)), float(3.5 * np.exp(c * s / 2))
+        reach, bulk = float(5 * width * np.exp(1.25 * c * sd)), float(3.5 * width * np.exp(c * sd / 2))
         return (
-            Column("θ₁", -7.5 * s, 7.5 * s, lambda v: special.ndtr(v / s), 0.0, s**2, shown=(-3.6 * s, 3.6 * s)),
-            Column("θ₂", -reach, reach, second, 0.0, float(np.exp((c * s) ** 2 / 2)), shown=(-bulk, bulk)),
+            Column(
+                "θ₁",
+                mean - 7.5 * sd,
+                mean + 7.5 * sd,
+                lambda v: special.ndtr((v - mean) / sd),
+                mean,
+                sd**2,
+                shown=(mean - 3.6 * sd, mean + 3.6 * sd),
+            ),
+            Column(
+                "θ₂", -reach, reach, second, 0.0, float((width * np.exp((c * sd) ** 2 / 4)) ** 2), shown=(-bulk, bulk)
+            ),
         )
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        s, c = self.scale, self.centring
-        mean_log = -(np.euler_gamma + np.log(2)) / 2
+        (mean, sd), c = self.first, self.centring
+        mean_log = (c * mean + np.log(self.temperature) - np.euler_gamma - np.log(2)) / 2
         return (
-            Moment("E θ₁", lambda v: v[..., 0], 0.0),
-            Moment("Var θ₁", lambda v: v[..., 0] ** 2, s**2),
+            Moment("E θ₁", lambda v: v[..., 0], mean),
+            Moment("Var θ₁", lambda v: (v[..., 0] - mean) ** 2, sd**2),
             Moment("E log |θ₂|", lambda v: np.log(np.abs(v[..., 1])), mean_log),
             Moment(
-                "Var log |θ₂|", lambda v: (np.log(np.abs(v[..., 1])) - mean_log) ** 2, (c * s) ** 2 / 4 + np.pi**2 / 8
+                "Var log |θ₂|", lambda v: (np.log(np.abs(v[..., 1])) - mean_log) ** 2, (c * sd) ** 2 / 4 + np.pi**2 / 8
             ),
-            Moment("Cov(θ₁, log |θ₂|)", lambda v: v[..., 0] * (np.log(np.abs(v[..., 1])) - mean_log), c * s**2 / 2),
+            Moment(
+                "Cov(θ₁, log |θ₂|)",
+                lambda v: (v[..., 0] - mean) * (np.log(np.abs(v[..., 1])) - mean_log),
+                c * sd**2 / 2,
+            ),
         )
 
     tried_at = ({"scale": 0.5}, {"scale": 4.0}, {"scale": 2.0, "centring": 0.5}, {"centring": 0.0})
@@ -121,3 +150,33 @@ class Funnel(Target):
     def textbook_draw(self, rng: np.random.Generator) -> list[float]:
         v = self.scale * rng.standard_normal()
         return [v, exp(self.centring * v / 2) * rng.standard_normal()]
+
+
+tempered_potential, tempered_gradient, _ = divided(Funnel)
+
+
+@jit.draw
+def tempered_draw(rng, out, params):
+    scale, centring, temperature = params[0], params[1], params[2]
+    mean, spread = centring * scale * scale * (temperature - 1) / 2, np.sqrt(temperature)
+    for c in range(out.shape[0]):
+        v = mean + scale * spread * rng.standard_normal()
+        out[c, 0] = v
+        out[c, 1] = spread * np.exp(centring * v / 2) * rng.standard_normal()
+
+
+class TemperedFunnel(Divided, Funnel):  # type: ignore[misc]
+    """e^{−U/T} of the funnel: θ₁ ~ N(cs²(T − 1)/2, Ts²), and θ₂ given θ₁ ~ N(0, T e^{cθ₁})."""
+
+    potential, gradient, draw = tempered_potential, tempered_gradient, tempered_draw
+
+    def packed(self) -> Array:
+        return np.array([self.scale, self.centring, self.temperature])
+
+    def formula(self) -> str:
+        return f"({super().formula()})/{self.temperature!r}"
+
+    def textbook_draw(self, rng: np.random.Generator) -> list[float]:
+        mean, sd = self.first
+        v = mean + sd * rng.standard_normal()
+        return [v, (self.temperature * exp(self.centring * v)) ** 0.5 * rng.standard_normal()]

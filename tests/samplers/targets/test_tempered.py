@@ -226,8 +226,10 @@ def test_a_hierarchys_own_coordinates_have_a_jacobian_that_is_not_divided():
 
 OF_ONE_FAMILY = (
     *("bingham", "matrix_langevin", "sphere_dirichlet", "linear_table", "student_mean", "tied_means"),
-    *("eight_schools", "lasso", "logistic_large", "circle_mixture", "sphere_mixture", "mises_posterior"),
+    *("eight_schools", "lasso", "logistic_large", "circle_mixture", "sphere_mixture", "mises_posterior", "funnel"),
 )
+OF_FEW_DRAWS = {"logistic_large": {"features": 4}, "funnel": {"scale": 0.5}}
+"""Where draws are dear, or the means of powers of them are, as of a wide funnel."""
 
 
 def functions_apart(target, base, temperature):
@@ -260,7 +262,7 @@ def draws_apart(target, theta):
 @pytest.mark.parametrize("temperature", [0.25, 4.0])
 @pytest.mark.parametrize("key", OF_ONE_FAMILY)
 def test_energy_draws_and_columns_are_of_the_same_power_of_the_density(key, temperature):
-    base = TARGETS[key](**({"features": 4} if key == "logistic_large" else {}))
+    base = TARGETS[key](**OF_FEW_DRAWS.get(key, {}))
     target = tempered.tempered(base, temperature)
     assert max(functions_apart(target, base, temperature)) < 1e-10
     # Columns of effects and of many data points take .5 ms for each draw.
@@ -269,6 +271,23 @@ def test_energy_draws_and_columns_are_of_the_same_power_of_the_density(key, temp
     # Draws of T = 1 have neither the columns' distribution nor that of the energy.
     columns, energy = draws_apart(target, base.sample(6, n))
     assert columns > 4.5 and (energy > 4.5 or target.support != "line")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.9, 4.0])
+def test_the_funnels_moments_are_those_of_its_temperature(temperature):
+    """Of θ₁ and of log |θ₂|, which have light tails. The planted fault: the moments of T = 1."""
+    base = TARGETS["funnel"](centring=0.8)
+    target = tempered.tempered(base, temperature)
+    theta = target.sample(5, 40_000)
+
+    def off(of):
+        found = [(one.function(theta), one.exact) for one in of.moments]
+        return max(abs(values.mean() - exact) / (values.std() / len(theta) ** 0.5) for values, exact in found)
+
+    # Of five |z|, the largest is above 4.5 once in 30,000 times.
+    assert off(target) < 4.5
+    assert off(base) > 10
 
 
 @pytest.mark.slow
