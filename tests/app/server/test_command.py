@@ -68,8 +68,8 @@ def test_the_class_is_told_the_address_that_it_may_open(monkeypatch, capsys):
 
 def test_the_check_sees_a_sampler_that_is_wrong(monkeypatch, capsys):
     """Unadjusted SGLD at a large step has another stationary distribution."""
-    monkeypatch.setattr(command, "TESTED", (command.TESTED[0], ("gaussian", "sgld", {"step_size": 0.5})))
-    monkeypatch.setattr(command, "first_frame", lambda: 0.0)
+    monkeypatch.setattr(checking, "TESTED", (checking.TESTED[0], ("gaussian", "sgld", {"step_size": 0.5})))
+    monkeypatch.setattr(checking, "first_frame", lambda: 0.0)
     assert command.main(["--check"]) == command.FAILED
     found = capsys.readouterr()
     assert "ok    gaussian, mala" in found.out
@@ -133,6 +133,14 @@ def test_the_version_is_the_packages_own(capsys):
     assert capsys.readouterr().out == f"sgmcmc-lab {importlib.metadata.version('sgmcmc-lab')}\n"
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["--port", "0"], ["--help"]])
+def test_what_needs_no_engine_imports_none(arguments):
+    """Its import takes two seconds. Fault: the check's modules are imported with the command's."""
+    code = "import sys; from sgmcmc_lab.app.server.command import main\ntry: main(sys.argv[1:])\nfinally: print({'numba', 'numpy', 'panel'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
 @pytest.mark.parametrize(
     ("folder", "missing", "said"),
     [
@@ -148,7 +156,7 @@ def test_the_check_says_what_is_compiled_and_where_it_is_kept(folder, missing, s
     monkeypatch.setattr(jit, "FOLDER", folder and tmp_path / folder)
     monkeypatch.setattr(jit, "declared", lambda: ["e", "f", "g"])
     monkeypatch.setattr(jit, "missing", lambda: missing)
-    lines = "\n".join(command._cache_lines())
+    lines = "\n".join(checking._cache_lines())
     assert said in lines and str(tmp_path / "cache") in lines
     assert ("be written to" in lines) == (folder != "cache")
 
