@@ -28,6 +28,7 @@ from sgmcmc_lab.lessons.library import VARIABLE, Library, load_all
 from sgmcmc_lab.lessons.paths import paths
 from sgmcmc_lab.samplers import SpecError
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.interrupts import interruptible
 from sgmcmc_lab.samplers.live.makers import maker
 from sgmcmc_lab.samplers.machine import machine
@@ -85,7 +86,7 @@ def _do(options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m sgmcmc_lab.lessons",
         description="Run lessons without a screen, and hold their claims against the runs.",
     )

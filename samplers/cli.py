@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from sgmcmc_lab.samplers import convergence, engine, file_format
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.diagnostics import autocorrelation
 from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
 from sgmcmc_lab.samplers.file_format import Format
@@ -82,7 +83,7 @@ def _add_experiment(parser: argparse.ArgumentParser, data: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers", description="SG-MCMC Lab without a screen.")
+    parser = Parser(prog="python -m sgmcmc_lab.samplers", description="SG-MCMC Lab without a screen.")
     commands = parser.add_subparsers(required=True, metavar="list | run | live")
     listing = commands.add_parser(
         "list", help="targets, samplers, gradients, schedules, models, methods and their parameters"

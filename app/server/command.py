@@ -8,6 +8,7 @@ import importlib.metadata
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -74,7 +75,9 @@ def _serve(port: int, room: bool) -> int:
             return FAILED
         name = socket.gethostname().lower()
         reached_by = [*found, *([name, f"{name.partition('.')[0]}.local"] if name else [])]
-        print(qr_terminal(f"http://{found[0]}:{port}/"))
+        # A code page without blocks has no QR code; the address follows.
+        with suppress(UnicodeEncodeError):
+            print(qr_terminal(f"http://{found[0]}:{port}/"))
         print(f"For the class: {' or '.join(f'http://{one}:{port}/' for one in found)}")
         print("Share, in the header of the page, shows it for the experiment that is on the screen.", flush=True)
     # Panel reads what the process was called with, whatever it is given.

@@ -7,7 +7,6 @@ Figure 3(b), has them; beside them word frequencies, and EM for mixtures of K cl
 seed of their own; the best then run with the seeds that are reported.
 """
 
-import argparse
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp
 
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.files import read_file
 from sgmcmc_lab.samplers.models import METHODS
@@ -276,9 +276,7 @@ def _with_error(values: Array) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its table. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.baker_2018_figure_3b", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.baker_2018_figure_3b", description=__doc__)
     parser.add_argument(
         "files",
         nargs="+",

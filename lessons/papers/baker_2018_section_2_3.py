@@ -8,7 +8,6 @@ gammas each, as in their mixture (Algorithm 2). Both have the same posterior and
 has the mean KS distance of their section 2.2, at the best step size of the grid.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import special
 
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.parameters import SpecError
 
 Array = NDArray[np.floating[Any]]
@@ -94,9 +94,7 @@ def score(of: Array, counts: NDArray[np.int64]) -> Array:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.baker_2018_section_2_3", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.baker_2018_section_2_3", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="how many chains, 5 unless told")
     options = parser.parse_args(arguments)
     if not 2 <= options.seeds <= 100:

@@ -7,7 +7,6 @@ two draw the same minibatch's topics alike, and then θ for every word and topic
 and SGRLD by a normal one. So the price depends on V·K beside the words of a minibatch.
 """
 
-import argparse
 import io
 import re
 import sys
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.random import SFC64, Generator, SeedSequence
 
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import functions
 from sgmcmc_lab.samplers.models.topics.corpus import sparse_topics
@@ -161,9 +161,7 @@ def as_text(name: str, found: Comparison) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparisons and print their tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.baker_2018_section_4_1", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.baker_2018_section_4_1", description=__doc__)
     parser.add_argument(
         "--zip", nargs="*", type=Path, default=[], help="brown.zip, state_union.zip: real text, K = 100"
     )

@@ -8,7 +8,6 @@ against the number of communities K; the IRM has no K, and one line for all. Fig
 are drawn by :mod:`lessons.papers.pictures`.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from sgmcmc_lab.lessons.papers.knowles_2015_networks import open_graph, row
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.models.network.graph import Graph
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.base import Array
@@ -84,9 +84,7 @@ def against_momentum(graph: Graph, seeds: Sequence[int], n_communities: int) -> 
 
 def measure(arguments: Sequence[str] | None = None) -> Found:
     """Measure and print what the command line asks for. Raises :class:`SpecError`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.knowles_2015_figures_2_and_3", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.knowles_2015_figures_2_and_3", description=__doc__)
     parser.add_argument("file", metavar="FILE", help="a .csv, .graphml or .mat file, or a built-in graph")
     parser.add_argument("--figure", type=int, nargs="+", default=[2, 3], choices=[2, 3], help="both unless told")
     parser.add_argument("--seeds", type=int, default=5, help="how many, 5 unless told")

@@ -9,7 +9,6 @@ the held-out rows. ± is a standard deviation over seeds, each of which has rows
 :mod:`lessons.papers.pictures`.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.random import SFC64, Generator
 
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.files import FileError, read_file
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.factors.amari import amari
@@ -183,9 +183,7 @@ def as_text(title: str, names: Sequence[str], rows: dict[int, Array], digits: Se
 
 def measure(arguments: Sequence[str] | None = None) -> Found:
     """Measure and print what the command line asks for. Raises :class:`SpecError` and :class:`FileError`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.knowles_2015_figures_4_to_6", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.knowles_2015_figures_4_to_6", description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a CSV file in place of wines and digits")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--steps", type=int, default=STEPS, help="of each method on made-up data")

@@ -7,7 +7,6 @@ method runs on the same splits; the table has the mean AUC of the held-out pairs
 splits, as in Knowles 2015, Figure 3.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from scipy.io.matlab import MatReadError
 from scipy.sparse import issparse
 
 from sgmcmc_lab.samplers import file_format
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import read_file
@@ -157,9 +157,7 @@ def _line(row: Row) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.knowles_2015_networks", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.knowles_2015_networks", description=__doc__)
     parser.add_argument("file", metavar="FILE", help=f"a .csv, .graphml or .mat file, or {', '.join(BUILT_IN)}")
     parser.add_argument("--splits", type=int, default=10, help="how many, 10 unless told")
     parser.add_argument("--communities", type=int, default=10, help="K, 10 unless told")

@@ -3,12 +3,12 @@
 The command is ``python -m sgmcmc_lab.lessons.papers.lasso_paths``.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from sgmcmc_lab.lessons.papers.smolyakov_2018_figures_3_9_10 import of_path
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.models.sparse.model import Sparse
 from sgmcmc_lab.samplers.models.sparse.paths import LAMBDAS, SWEEPS, Point, Posterior
@@ -42,7 +42,7 @@ def as_text(model: Sparse, points: Sequence[Point]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.lessons.papers.lasso_paths", description=__doc__)
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.lasso_paths", description=__doc__)
     parser.add_argument("path", nargs="?", type=Path, help="a CSV file, or prostate.data; by default the diabetes data")
     parser.add_argument("--shrinkage", type=float, nargs="+", default=LAMBDAS, metavar="λ")
     options = parser.parse_args(arguments)

@@ -9,7 +9,6 @@ The time is the processor's, in the methods' steps; the hyper-parameters are the
 ``--methods`` leaves some out. The picture is drawn by :mod:`lessons.papers.pictures`.
 """
 
-import argparse
 import gzip
 import sys
 import time
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from scipy import stats
 
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import ModelChain
@@ -219,7 +219,7 @@ def measure(arguments: Sequence[str] | None = None) -> Found:
 
     Raises :class:`~samplers.files.FileError` and :class:`SpecError`.
     """
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.lessons.papers.liu_2016_figure_5", description=__doc__)
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.liu_2016_figure_5", description=__doc__)
     parser.add_argument("--texts", type=Path, help="a file with a document a line")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--seeds", type=int, default=SEEDS)

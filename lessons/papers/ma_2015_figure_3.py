@@ -6,7 +6,6 @@ Held-out perplexity after the same number of documents, for every method at its 
 tried with a seed of its own; the best values then run with the seeds that are reported.
 """
 
-import argparse
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import start
@@ -126,7 +126,7 @@ def as_text(model: Topics, rows: Sequence[Row], documents: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.lessons.papers.ma_2015_figure_3", description=__doc__)
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.ma_2015_figure_3", description=__doc__)
     parser.add_argument("--documents", type=int, default=DOCUMENTS)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--topics", type=int, default=TOPICS)

@@ -7,7 +7,6 @@ The command is ``python -m sgmcmc_lab.lessons.papers.pictures factors FOLDER``.
 no screen, and whose arguments follow the folder; what the paper has is said beside them in the picture.
 """
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from sgmcmc_lab.lessons.papers import knowles_2015_figures_2_and_3 as network
 from sgmcmc_lab.lessons.papers import knowles_2015_figures_4_to_6 as factors
 from sgmcmc_lab.lessons.papers import liu_2016_figure_5 as spherical
 from sgmcmc_lab.samplers import SpecError
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.targets.base import Array
@@ -237,7 +237,7 @@ OF: dict[str, tuple[Callable[[Sequence[str]], Any], Callable[[Any], list[Picture
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and write the pictures. Exit code 2 for bad input, said in one sentence."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.lessons.papers.pictures", description=__doc__)
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.pictures", description=__doc__)
     parser.add_argument("model", choices=OF)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the pictures are written there, as PNG")
     options, rest = parser.parse_known_args(arguments)

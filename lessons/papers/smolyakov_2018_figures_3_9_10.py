@@ -8,7 +8,6 @@ means (Figures 3 and 9) and R-hat of three of them (Figure 10), from the same st
 work, and no draw depends on them but by how many there are.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from numpy.random import SFC64, Generator, SeedSequence
 
 from sgmcmc_lab.lessons.papers.trials import Trials, rhat
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.models.batch_size import block_length, tau_int
 from sgmcmc_lab.samplers.models.sparse.minibatch_gibbs import MinibatchGibbs, sizes_of
@@ -159,9 +159,7 @@ def of_path(path: Path) -> Sparse:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_3_9_10", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_3_9_10", description=__doc__)
     parser.add_argument(
         "cases", nargs="*", default=["strong", "weak"], metavar="case", help=f"{', '.join(CASES)}, or a CSV file"
     )

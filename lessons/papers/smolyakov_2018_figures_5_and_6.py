@@ -9,7 +9,6 @@ splits and merges, as in the paper, and with them. Times are of this process's o
 but by how many there are.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from scipy.spatial.distance import cdist
 
 from sgmcmc_lab.lessons.papers.trials import Trials, rhat
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.models.agreement import Labels, adjusted_rand, purity
 from sgmcmc_lab.samplers.models.batch_size import block_length, sizes_to_try, tau_int
 from sgmcmc_lab.samplers.models.clusters.collapsed_gibbs import CollapsedGibbs
@@ -164,9 +164,7 @@ def as_text(budget: float, found: Mapping[str, Sequence[Curve]], sweeps: int) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_5_and_6", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_figures_5_and_6", description=__doc__)
     parser.add_argument("--split-merge", type=int, nargs="+", default=[0, 10], metavar="N", help="proposals in a sweep")
     parser.add_argument(
         "--sizes",

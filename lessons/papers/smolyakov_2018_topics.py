@@ -8,7 +8,6 @@ averages, from draws of the posterior, and their perplexity, from random topics.
 the machine; the seconds are in the table beside it.
 """
 
-import argparse
 import copy
 import sys
 import time
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.models.batch_size import Adaptation, objective
 from sgmcmc_lab.samplers.models.run import ModelChain
 from sgmcmc_lab.samplers.models.topics.corpus import synthetic
@@ -238,9 +238,7 @@ def as_text(name: str, found: Comparison) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print its tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_topics", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.smolyakov_2018_topics", description=__doc__)
     parser.add_argument("cases", nargs="*", default=["synthetic"], metavar="case", help=", ".join(CASES))
     parser.add_argument("--trial", type=int, default=TRIAL, help="sweeps that the trial of a size costs as much as")
     parser.add_argument("--sweeps", type=int, default=SWEEPS, help="sweeps that a chain costs as much as")

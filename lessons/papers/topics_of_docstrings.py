@@ -3,12 +3,12 @@
 The command is ``python -m sgmcmc_lab.lessons.papers.topics_of_docstrings``.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 import numpy as np
 
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.models import METHODS
 from sgmcmc_lab.samplers.models.run import start
@@ -36,9 +36,7 @@ def agreement(model: Topics, method: str, documents: int, seed: int) -> tuple[fl
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the methods and print their table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sgmcmc_lab.lessons.papers.topics_of_docstrings", description=__doc__
-    )
+    parser = Parser(prog="python -m sgmcmc_lab.lessons.papers.topics_of_docstrings", description=__doc__)
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--topics", type=int, default=20)

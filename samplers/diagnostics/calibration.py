@@ -6,7 +6,6 @@ Simpson, Vehtari & Gelman 2018, Theorem 1). Many repetitions make a histogram fo
 it is flat.
 """
 
-import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from sgmcmc_lab.samplers.choices import Choice
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.diagnostics.autocorrelation import tau_int
 from sgmcmc_lab.samplers.engine import Run
 from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
@@ -545,7 +545,7 @@ def as_text(found: Calibration) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the ranks of a preset of the typed posterior."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.diagnostics.calibration", description=__doc__)
+    parser = Parser(prog="python -m sgmcmc_lab.samplers.diagnostics.calibration", description=__doc__)
     parser.add_argument("preset", choices=PRESETS, help="a model of the typed posterior")
     parser.add_argument("--runs", type=int, default=320, help="simulated data sets")
     parser.add_argument("--rows", type=int, default=20, help="of each, evenly spread over the table")

@@ -16,7 +16,6 @@ The proposals N(a, s²I) and N(b, s²I) of a pair come from the reflection-maxim
 else b + s(ξ − 2(eᵀξ)e), e = z/‖z‖. One uniform decides on both acceptances: chains that have met stay together.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.kernels.base import Sampler
@@ -270,7 +270,7 @@ def as_text(found: Coupling) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print meeting times and unbiased estimates of a target's moments."""
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.diagnostics.coupling", description=__doc__)
+    parser = Parser(prog="python -m sgmcmc_lab.samplers.diagnostics.coupling", description=__doc__)
     parser.add_argument("target", help="a target as in a link, double_well or gaussian(mean:1)")
     parser.add_argument("--by", default="mala", metavar="HOW", help="a sampler as in a link, rwm(step_size:0.5)")
     parser.add_argument("--pairs", type=int, default=500)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sgmcmc_lab.samplers import file_format
+from sgmcmc_lab.samplers.console import Parser
 from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models.run import ModelChain, start
@@ -25,7 +26,7 @@ SHOWN = 6
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m sgmcmc_lab.samplers.models.topics", description=__doc__)
+    parser = Parser(prog="python -m sgmcmc_lab.samplers.models.topics", description=__doc__)
     parser.add_argument(
         "path",
         type=Path,

@@ -1,6 +1,7 @@
 """The command ``sgmcmc-lab``: what it serves to whom, what it checks, and what it says to bad arguments."""
 
 import importlib.metadata
+import io
 import socket
 import subprocess
 import sys
@@ -64,6 +65,18 @@ def test_the_class_is_told_the_address_that_it_may_open(monkeypatch, capsys):
     assert command._serve(5044, room=True) == command.FAILED
     assert len(served) == 1
     assert "in no network" in capsys.readouterr().err
+
+
+def test_a_console_without_blocks_gets_the_address_without_its_code(monkeypatch):
+    """Fault: the command ends in a traceback."""
+    western = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr("panel.command.Serve.invoke", lambda _, given: None)
+    monkeypatch.setattr("sys.argv", ["sgmcmc-lab", "--class"])
+    monkeypatch.setattr("sgmcmc_lab.app.room.network.addresses", lambda: ["10.0.0.5"])
+    monkeypatch.setattr("sys.stdout", western)
+    assert command._serve(5044, room=True) == 0
+    western.flush()
+    assert western.buffer.getvalue().decode("cp1252").startswith("For the class: http://10.0.0.5:5044/")
 
 
 def test_the_check_sees_a_sampler_that_is_wrong(monkeypatch, capsys):
