@@ -23,11 +23,11 @@ from tornado.web import OutputTransform, RequestHandler
 
 from sgmcmc_lab.app.lesson.course import lesson_apart
 from sgmcmc_lab.app.room import pages, web
-from sgmcmc_lab.app.room.network import addresses, answers_to
+from sgmcmc_lab.app.room.network import addresses, answers_to, whose
 from sgmcmc_lab.app.room.rooms import AWAY, rooms
-from sgmcmc_lab.app.server import socket
+from sgmcmc_lab.app.server import log_limit, socket
 from sgmcmc_lab.app.server.connections import MAX_HEADER, OPEN, Bounded
-from sgmcmc_lab.app.server.page_queue import PAGES
+from sgmcmc_lab.app.server.page_queue import MOST_WAITING, PAGES, FullError
 from sgmcmc_lab.app.server.socket import MAX_MESSAGE, GuardedSocket
 from sgmcmc_lab.app.views.bundle import ASSETS
 
@@ -46,6 +46,7 @@ _SENTENCE = (
     '<p style="font: 18px/1.5 sans-serif; max-width: 36em; margin: 2em auto; padding: 0 1em; overflow-wrap: anywhere">{}</p>\n'
 )
 """A page that says why there is none, also on a phone."""
+_TOO_MANY_PAGES = f"{MOST_WAITING} pages are being made for your network already, which is as many as may wait. Try again in a minute."
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -170,10 +171,13 @@ class GuardedPage(DocHandler):
         for values in self.request.arguments.values():
             values[:] = [value.decode(errors="replace").encode() for value in values]
         await _read_lesson(self.request)
-        async with PAGES:
-            # A reader who has left meanwhile needs no page.
-            if not self._left:
-                await super().get(*args, **kwargs)
+        try:
+            async with PAGES.turn(whose(self.request.remote_ip or "")):
+                # A reader who has left meanwhile needs no page.
+                if not self._left:
+                    await super().get(*args, **kwargs)
+        except FullError:
+            _refuse(self, _TOO_MANY_PAGES, 503)
 
     def on_connection_close(self) -> None:
         """The reader is gone."""
@@ -253,7 +257,11 @@ class _Refusable(Matcher):
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
         if request.connection is not None:
             OPEN.heard(request.connection.stream)
-        return {} if self._guard.refusal(request) else None
+        if self._guard.refusal(request):
+            return {}
+        # Panel takes the host apart at its only colon. Both names are this computer's.
+        request.host = request.host.replace("[::1]", "localhost", 1)
+        return None
 
 
 CHECK_UNUSED_MS = 1000
@@ -315,6 +323,7 @@ def install() -> None:
     """
     embedding_sites(os.environ.get(EMBED, ""))
     socket.install()
+    log_limit.install()
     # Without the script for other sites' pages, autoload.js, and without metadata: elsewhere a page is in a frame.
     per_app_patterns[:] = [(r"/ws", GuardedSocket), (r"/?", GuardedPage)]
     toplevel_patterns[0] = (r"/?", Front)

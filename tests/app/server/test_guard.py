@@ -7,6 +7,7 @@ The clients here are no browsers: they send what they like. ``test_guard_browser
 import asyncio
 import base64
 import gzip
+import html
 import json
 import re
 import socket
@@ -92,7 +93,11 @@ PROMISES = {
     ),
     "A share link holds the whole experiment": ("test_the_link_is_the_whole_state",),
     "`panel serve app` listens on": (),
-    "It answers to `localhost`": ("test_only_its_own_names_are_answered", "test_a_page_runs_its_own_scripts_only"),
+    "It answers to `localhost`": (
+        "test_only_its_own_names_are_answered",
+        "test_a_page_opens_under_each_name_of_this_computer",
+        "test_a_page_runs_its_own_scripts_only",
+    ),
     "To show it to a class": (
         "test_names_that_were_allowed",
         "test_a_wildcard_allows_every_name",
@@ -129,6 +134,12 @@ PROMISES = {
         "test_the_oldest_that_waits_of_an_address_gives_way",
         "test_a_class_behind_one_address_is_served",
         "test_an_address_has_a_bound_and_a_proxy_on_this_computer_none",
+    ),
+    "New pages are made one at a time": (
+        "test_addresses_take_turns",
+        "test_open_pages_that_move_have_two_thirds_of_the_time",
+        "test_an_address_has_so_many_pages_waiting_and_no_more",
+        "test_whoever_has_too_many_pages_waiting_reads_why",
     ),
     "A session belongs to the page": (
         "test_a_session_has_one_connection",
@@ -887,6 +898,21 @@ def test_only_its_own_names_are_answered(server):
     assert {answer.code for answer in bad} == {403}
     assert b"panel serve app --allow-websocket-origin evil.example:" in bad[6].body
     assert refused == [403] * 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["127.0.0.1", "[::1]"])
+def test_a_page_opens_under_each_name_of_this_computer(server, name):
+    """Fails where it says that it could not be opened: Panel takes a host apart at its only colon."""
+
+    async def ask():
+        page = await get(server, f"/app{PAUSED}", Host=f"{name}:{server.port}")
+        client = await Client.open(server, re.search(r'"token":\s*"([^"]+)"', html.unescape(page.body.decode()))[1])
+        await client.acknowledged()
+        return await client.ask("PULL-DOC-REQ", {})
+
+    kind, content = run(ask())
+    assert kind == "PULL-DOC-REPLY" and "could not open" not in json.dumps(content)
 
 
 @pytest.mark.slow

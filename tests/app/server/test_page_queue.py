@@ -1,25 +1,52 @@
-"""Pages requested at once are made one after another, and open pages get frames in between."""
+"""Pages requested at once are made one after another, addresses take turns, and open pages get frames in between."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 from panel.io.server import DocHandler
 
-from sgmcmc_lab.app.server import handlers
+from sgmcmc_lab.app.server import handlers, page_queue
 from sgmcmc_lab.app.server.handlers import GuardedPage
-from sgmcmc_lab.app.server.page_queue import PageQueue
+from sgmcmc_lab.app.server.page_queue import FullError, PageQueue
 
 
 class NoQueue:
     """Planted fault: every request is answered at once."""
 
-    async def __aenter__(self):
+    def __init__(self, moves):
         pass
 
-    async def __aexit__(self, *_):
-        pass
+    @asynccontextmanager
+    async def turn(self, address):
+        yield
+
+
+class OneLine(PageQueue):
+    """Planted fault: one line for all addresses."""
+
+    def turn(self, address):
+        return super().turn("everybody")
+
+
+def order_of(queue, *addresses):
+    """The addresses in the order of their pages, when all ask in this order while a page is made."""
+    made = []
+
+    async def page(address):
+        async with queue.turn(address):
+            made.append(address)
+
+    async def together():
+        async with queue.turn("the first"):
+            asked = [asyncio.create_task(page(address)) for address in addresses]
+            await asyncio.sleep(0)
+        await asyncio.gather(*asked)
+
+    asyncio.run(together())
+    return made
 
 
 @pytest.mark.parametrize("kind", [PageQueue, NoQueue])
@@ -28,7 +55,7 @@ def test_between_two_pages_the_others_have_the_loop(kind):
     done = []
 
     async def make(number, queue):
-        async with queue:
+        async with queue.turn("an address"):
             done.append(number)
             if number == 1:
                 raise ValueError
@@ -39,7 +66,7 @@ def test_between_two_pages_the_others_have_the_loop(kind):
             done.append("frame")
 
     async def together():
-        queue = kind()
+        queue = kind(lambda: False)
         moving = asyncio.create_task(frames())
         await asyncio.gather(*(make(number, queue) for number in range(5)), return_exceptions=True)
         moving.cancel()
@@ -51,6 +78,79 @@ def test_between_two_pages_the_others_have_the_loop(kind):
     assert all(apart) if kind is PageQueue else not any(apart)
 
 
+@pytest.mark.parametrize("kind", [PageQueue, OneLine])
+def test_addresses_take_turns(kind):
+    """Fails where 150 pages of one address keep another one from its first."""
+    made = order_of(kind(lambda: False), *["a"] * 150, *["b"] * 3, "c")
+    assert (made[:7] == ["a", "b", "c", "a", "b", "a", "b"]) == (kind is PageQueue)
+    assert (len(made), made.count("a")) == (154, 150)
+
+
+def test_an_address_has_so_many_pages_waiting_and_no_more(monkeypatch):
+    """Another address comes in all the same. Fault: no bound."""
+    monkeypatch.setattr(page_queue, "MOST_WAITING", 2)
+    queue = PageQueue(lambda: False)
+
+    async def ask(address):
+        async with queue.turn(address):
+            pass
+
+    async def together():
+        async with queue.turn("a"):
+            asked = [asyncio.create_task(ask(address)) for address in ("a", "a", "a", "b")]
+            await asyncio.sleep(0)
+        return [isinstance(one, FullError) for one in await asyncio.gather(*asked, return_exceptions=True)]
+
+    assert asyncio.run(together()) == [False, False, True, False]
+
+
+@pytest.mark.parametrize("when", ["waiting", "called"])
+def test_a_request_that_is_cancelled_holds_up_nobody(when):
+    """Fails where its turn is lost: nobody comes after it."""
+    queue, made = PageQueue(lambda: False), []
+
+    async def ask(name):
+        async with queue.turn("an address"):
+            made.append(name)
+
+    async def together():
+        async with queue.turn("an address"):
+            first, second = asyncio.create_task(ask("first")), asyncio.create_task(ask("second"))
+            await asyncio.sleep(0)
+            if when == "waiting":
+                first.cancel()
+            else:
+                call = queue._next
+                queue._next = lambda: (call(), first.cancel())
+        await asyncio.wait_for(second, 60)
+
+    asyncio.run(together())
+    assert made == ["second"]
+
+
+@pytest.mark.parametrize(("moves", "share"), [(True, 2.0), (False, 0.0)])
+def test_open_pages_that_move_have_two_thirds_of_the_time(moves, share, monkeypatch):
+    """On a clock of its own: pages take a second each. Fault: the next page comes when the loop is idle."""
+    now, slept = [0.0], []
+    monkeypatch.setattr(page_queue.time, "perf_counter", lambda: now[0])
+    sleep = asyncio.sleep
+
+    async def counted(seconds):
+        slept.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(page_queue.asyncio, "sleep", counted)
+    queue = PageQueue(lambda: moves)
+
+    async def together():
+        async with queue.turn("an address"):
+            now[0] += 1.0
+        await queue._rest
+
+    asyncio.run(together())
+    assert max(slept) == share
+
+
 @pytest.mark.parametrize("left", [True, False])
 def test_nothing_is_made_for_a_reader_who_has_left(left, monkeypatch):
     """Fails where links that were opened and closed again keep the server from pages that somebody waits for."""
@@ -60,7 +160,7 @@ def test_nothing_is_made_for_a_reader_who_has_left(left, monkeypatch):
         made.append(self)
 
     async def wait(handler):
-        async with handlers.PAGES:
+        async with handlers.PAGES.turn("another address"):
             waiting = asyncio.create_task(handler.get())
             await asyncio.sleep(0)
             if left:
@@ -68,9 +168,29 @@ def test_nothing_is_made_for_a_reader_who_has_left(left, monkeypatch):
         await waiting
 
     monkeypatch.setattr(DocHandler, "get", get)
-    monkeypatch.setattr(handlers, "PAGES", PageQueue())
+    monkeypatch.setattr(handlers, "PAGES", PageQueue(lambda: False))
     handler = GuardedPage.__new__(GuardedPage)
     handler.application = SimpleNamespace(generate_session_ids=True)
-    handler.request = SimpleNamespace(headers={}, arguments={}, path="/app")
+    handler.request = SimpleNamespace(headers={}, arguments={}, path="/app", remote_ip="127.0.0.1")
     asyncio.run(wait(handler))
     assert made == ([] if left else [handler])
+
+
+def test_whoever_has_too_many_pages_waiting_reads_why(monkeypatch):
+    """Fails where a page is made for her all the same, or the sentence has another number."""
+
+    class Full:
+        @asynccontextmanager
+        async def turn(self, address):
+            raise FullError
+            yield
+
+    said = []
+    monkeypatch.setattr(handlers, "PAGES", Full())
+    monkeypatch.setattr(handlers, "_refuse", lambda handler, sentence, status: said.append((status, sentence)))
+    handler = GuardedPage.__new__(GuardedPage)
+    handler.application = SimpleNamespace(generate_session_ids=True)
+    handler.request = SimpleNamespace(headers={}, arguments={}, path="/app", remote_ip="127.0.0.1")
+    asyncio.run(handler.get())
+    ((status, sentence),) = said
+    assert status == 503 and sentence.startswith(f"{page_queue.MOST_WAITING} pages are being made")
