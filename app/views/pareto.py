@@ -53,9 +53,11 @@ class Pareto(OfHistory):
         self._rows = np.linspace(0, n - 1, min(n, MAX_ROWS)).round().astype(int)
         p = plot(colours, "row", "Pareto k̂", (0.0, n + 1.0), (-0.5, 1.0))
         self.moving_range("y", p.y_range)
-        p.hspan(y=[0.7], line_color=colours.exact, line_width=1.5, line_dash="dashed")
         for i, _ in enumerate(scene.lanes):
             source = self.feed(f"lane {i}", "x", "y")
+            # A lane of few draws has a lower one.
+            limit = self.feed(f"limit {i}", "y")
+            p.hspan(y="y", source=limit, line_color=colours.exact, line_width=1.5, line_dash="dashed")
             p.scatter("x", "y", source=source, size=6, marker=MARKERS[i], color=colours.lanes[i], alpha=0.8)
         self.labels = lane_labels(self, p)
         return p
@@ -77,11 +79,12 @@ class Pareto(OfHistory):
         out: Data = {}
         low, high = -0.5, 1.0
         for i, found in self.found.items():
-            out[f"lane {i}"] = np.zeros(0), np.zeros(0)
+            out[f"lane {i}"], out[f"limit {i}"] = (np.zeros(0), np.zeros(0)), (np.zeros(0),)
             if isinstance(found, Shapes):
                 # If all weights of a row are equal, no tail can be fitted.
                 good = np.isfinite(found.values)
                 out[f"lane {i}"] = self._rows[good] + 1.0, found.values[good]
+                out[f"limit {i}"] = (np.array([found.limit]),)
                 low, high = min(low, *found.values[good] - 0.1), max(high, *found.values[good] + 0.1)
         out["y"] = (np.array([low, high]),)
         return out

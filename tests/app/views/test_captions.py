@@ -425,7 +425,11 @@ def pareto(key):
             f"{one.name}  k̂ up to {found[k]:.2f} (row {rows[k] + 1}), {above} of 300 rows above {limit:.2g}"
         )
     assert captions(made) == expected
-    np.testing.assert_allclose(made.view.compute(made.frame)["lane 1"], [rows + 1, found], rtol=1e-8)
+    data = made.view.compute(made.frame)
+    np.testing.assert_allclose(data["lane 1"], [rows + 1, found], rtol=1e-8)
+    # The dashed line is the caption's limit: of so few draws .698, where .7 would be a fault.
+    assert limit < 0.699
+    np.testing.assert_allclose(data["limit 1"], [[limit]], rtol=1e-12)
 
 
 @recomputes("bought")
