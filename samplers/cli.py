@@ -252,6 +252,8 @@ def _run(options: argparse.Namespace) -> int:
     if experiment.of_model:
         return _run_models(experiment, Path(options.out), options.data, file_format.of_options(options))
     specs = experiment.runs()
+    for spec in specs:
+        engine.check_length(spec)
     paths = _outputs(Path(options.out), specs)
     jit.prepare(needed(experiment))
     code = DONE

@@ -632,6 +632,15 @@ def first_state(sampler: Sampler, target: Target, position: Array, rng: Generato
     return theta, auxiliary
 
 
+def check_length(spec: RunSpec) -> None:
+    """Raise :class:`~samplers.parameters.SpecError` where a whole run would keep no draw, for it adapts too long."""
+    total, adapting = spec.burn_in + spec.n_steps, spec.make_sampler().steps_that_adapt
+    most = total - spec.thin
+    if adapting > most:
+        allowed = f"a run of {total:,} steps would keep no draw after them; allowed are at most {most:,}"
+        raise SpecError("sampler.adapt_steps", adapting, allowed)
+
+
 def run(
     spec: RunSpec,
     *,
@@ -643,7 +652,10 @@ def run(
 
     ``progress(steps made, steps in all)`` is called about every ``chunk_seconds``. A KeyboardInterrupt
     between two chunks ends the run there, and the trace holds what was drawn.
+
+    Raises :class:`~samplers.parameters.SpecError`: see :func:`check_length`.
     """
+    check_length(spec)
     state = Run(spec, keep_draws)
     total = spec.burn_in + spec.n_steps
     chunk = max(1, 10_000 // spec.n_chains)

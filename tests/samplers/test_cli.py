@@ -331,6 +331,11 @@ BAD = {
     ),
     "an unknown field": ({**GOOD, "steps": 10}, "out.nc", ["steps", "10", "n_steps"]),
     "a sampler that does not fit": ({**GOOD, "sampler": "scir"}, "out.nc", ["sampler", "'scir'", "sgld"]),
+    "a run that only adapts": (
+        {"target": "gaussian", "sampler": {"key": "hmc", "params": {"adapt_steps": 10}}, "burn_in": 0, "n_steps": 10},
+        "out.nc",
+        ["sampler.adapt_steps", "10", "at most 9"],
+    ),
     "not an object": ("[1, 2]", "out.nc", ["spec", "object"]),
     "a bad suffix": (GOOD, "out.txt", ["out", "'out.txt'", ".nc and .csv"]),
     "no suffix": (GOOD, "out", ["out", "'out'", ".nc and .csv"]),

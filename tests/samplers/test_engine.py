@@ -822,3 +822,11 @@ def test_a_swapped_sampler_would_be_seen():
     assert not np.array_equal(run.position, swapped.position)
     choice = Choice("sgld", (("step_size", 0.05),))
     assert spec.sampler == choice
+
+
+def test_a_run_that_only_adapts_is_refused_and_one_step_more_keeps_a_draw():
+    """Fails where it ends without a draw, and nothing is said. The planted fault: thinning is forgotten."""
+    values = {"sampler_params": {"adapt_steps": 50}, "n_chains": 2, "burn_in": 10, "thin": 4}
+    with pytest.raises(SpecError, match=r"adapt_steps.*50.*run of 53 steps .* allowed are at most 49"):
+        engine.run(RunSpec.of("gaussian", "hmc", n_steps=43, **values))
+    assert engine.run(RunSpec.of("gaussian", "hmc", n_steps=44, **values)).draws.shape[1] == 1
