@@ -227,18 +227,34 @@ class TypedPosterior(OfTable, Boxed):
             self._check_formulas()
         at_start = self._at(self.start_at)
         if not (np.isfinite(at_start[0]) and np.isfinite(at_start[1]).all()):
-            rows = self.log_likelihood(self.start_at)
             where = ", ".join(
                 f"{each.name} = {value:.3g}"
                 for each, value in zip(self.bounded, self.constrained(self.start_at), strict=True)
             )
-            field, text, what = (
-                ("prior", self.prior, "it")
-                if np.isfinite(rows).all()
-                else ("row", self.row, f"in row {int(np.argmax(~np.isfinite(rows))) + 1} of the table it")
+            field, what = self._not_finite(self.start_at)
+            raise SpecError(
+                f"target.{field}",
+                getattr(self, field),
+                f"{what} has no finite value at {where}; allowed is one that has",
             )
-            raise SpecError(f"target.{field}", text, f"{what} has no finite value at {where}")
         self.curvature  # noqa: B018  the posterior has a mode, or is refused here
+
+    def _not_finite(self, theta: Array) -> tuple[str, str]:
+        """The field of the formula that is not finite at θ (dim,), or has a slope that is not, and what of it is."""
+        given = {label: theta[k] for k, label in enumerate(self.labels)}
+        rows = given | {title: self.titles[title] for title in self.used}
+        with np.errstate(all="ignore"):
+            value = np.isfinite(self.log_likelihood(theta))
+            slopes = np.isfinite([np.broadcast_to(one.evaluate(**rows), value.shape) for one in self._row_slopes])
+            prior = np.isfinite(self.log_prior.evaluate(**given))
+        if not value.all():
+            return "row", f"in row {int(np.argmin(value)) + 1} of the table it"
+        if not prior:
+            return "prior", "it"
+        if not slopes.all():
+            each, row = np.unravel_index(np.argmin(slopes), slopes.shape)
+            return "row", f"in row {row + 1} of the table its derivative by {self.bounded[each].name}"
+        return "prior", "its derivative"
 
     def _check_formulas(self) -> None:
         """Read all that is typed, and work out what is run of it. Raises :class:`SpecError`."""

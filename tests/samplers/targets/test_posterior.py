@@ -311,6 +311,8 @@ WRONG = {
     "a column that is not there": ({"row": "normal_lpdf(y, a + b*dose, 1)"}, "target.row", "there is no name “dose” here"),
     "a row without columns": ({"row": "normal_lpdf(a, b, 1)"}, "target.row", "it has no column of the table in it; the columns are x, y"),
     "a row that is nowhere finite": ({"row": "normal_lpdf(log(y - 100), a + b*x, 1)"}, "target.row", "in row 1 of the table it has no finite value at a = 0, b = 0"),
+    "a row whose slope is not finite": ({"row": "normal_lpdf(y, sqrt(a) + b*x, 1)"}, "target.row", "in row 1 of the table its derivative by a has no finite value at a = 0"),
+    "a prior whose slope is not finite": ({"prior": "normal_lpdf(a, 0, 1) + normal_lpdf(b, 0, 1) + sqrt(b)"}, "target.prior", "its derivative has no finite value at a = 0, b = 0"),
     "a curve of two columns": ({"curve": "a + b*x + y"}, "target.curve", "it has 2 columns of the table in it; allowed is one of x, y"),
     "an improper posterior": ({"prior": "normal_lpdf(a, 0, 1) + b/1000", "row": "normal_lpdf(y, a, 1)", "curve": ""}, "target", "cannot be normalised"),
     "a table that is gone": ({"table": "own_0000000000000000"}, "target.table", "bring the file again"),
