@@ -147,6 +147,17 @@ def check() -> int:
     return int(bool(wrong))
 
 
+def compile_all() -> int:
+    """Compile what was never compiled on this machine, on all of its processors, and print what is there."""
+    from sgmcmc_lab.app.server.warmup import compile_apart
+
+    for package in ("models", "diagnostics"):
+        importlib.import_module(f"sgmcmc_lab.samplers.{package}")
+    compile_apart([])
+    print(*_cache_lines(), sep="\n")
+    return int(jit.cache_folder() != jit.FOLDER or bool(jit.missing()))
+
+
 def _cache_lines() -> list[str]:
     """The state of the compile cache: its functions, its folder, and advice if it cannot be written."""
     importlib.import_module("sgmcmc_lab.samplers.models")

@@ -36,6 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kind.add_argument(
         "--check", action="store_true", help="versions, compiled functions, a page, and a self-test of seconds"
     )
+    kind.add_argument(
+        "--compile",
+        action="store_true",
+        help="compile all functions now, which takes minutes, and not at the first start",
+    )
     kind.add_argument("--version", action="version", version=f"sgmcmc-lab {importlib.metadata.version('sgmcmc-lab')}")
     parser.add_argument("--port", type=_port, default=PORT, help=f"where to listen; {PORT} without it")
     options = parser.parse_args(arguments)
@@ -43,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from sgmcmc_lab.app.server.checking import check
 
         return check()
+    if options.compile:
+        from sgmcmc_lab.app.server.checking import compile_all
+
+        return compile_all()
     if _taken(options.port):
         parser.error(f"argument --port: something listens on {options.port} already; name another one")
     return _serve(options.port, options.room)

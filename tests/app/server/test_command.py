@@ -155,6 +155,20 @@ def test_what_needs_no_engine_imports_none(arguments):
 
 
 @pytest.mark.parametrize(
+    ("kept", "missing", "code"), [("cache", [], 0), ("cache", ["f"], 1), ("a temporary one", [], 1), (None, [], 1)]
+)
+def test_to_compile_ahead_succeeds_where_a_start_finds_all_of_it(kept, missing, code, tmp_path, monkeypatch, capsys):
+    """Fails where the image of a container is built without them, and nobody is told."""
+    begun = []
+    monkeypatch.setattr("sgmcmc_lab.app.server.warmup.compile_apart", begun.append)
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(jit, "FOLDER", kept and tmp_path / kept)
+    monkeypatch.setattr(jit, "missing", lambda: missing)
+    assert command.main(["--compile"]) == code
+    assert begun == [[]] and "ompiled" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("folder", "missing", "said"),
     [
         ("cache", [], "All 3 functions are compiled"),
