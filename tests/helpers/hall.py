@@ -77,13 +77,21 @@ def redis(folder: Path) -> Iterator["RedisServer"]:
         yield RedisServer(f"redis://127.0.0.1:{port}", process)
 
 
-def configuration(front: int, ports: Sequence[int]) -> str:
-    """The configuration that comes with the lab, with other ports."""
+def configuration(front: int, ports: Sequence[int], secure: tuple[int, Path] | None = None) -> str:
+    """The configuration that comes with the lab, with other ports: plain, or ``secure`` with this port and the folder
+    of a certificate, to which ``front`` leads.
+    """
     text = (browser.ROOT / "assets" / "nginx.conf").read_text(encoding="utf-8")
-    for old, new in [
-        ("listen 80;", f"listen 127.0.0.1:{front};"),
-        *zip(("127.0.0.1:5101;", "127.0.0.1:5102;"), (f"127.0.0.1:{one};" for one in ports), strict=True),
-    ]:
+    edits = list(zip(("127.0.0.1:5101;", "127.0.0.1:5102;"), (f"127.0.0.1:{one};" for one in ports), strict=True))
+    if secure is None:
+        leads = "    listen 80;\n    return 301 https://$http_host$request_uri;\n}\n\nserver {\n"
+        edits += [(leads, ""), ("listen 443 ssl;", f"listen 127.0.0.1:{front};")]
+        text = re.sub(r" +ssl_certificate.*\n", "", text)
+    else:
+        port, folder = secure
+        edits += [("listen 80;", f"listen 127.0.0.1:{front};"), ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;")]
+        text = text.replace("/etc/ssl/sgmcmc-lab", str(folder))
+    for old, new in edits:
         assert text.count(old) == 1
         text = text.replace(old, new)
     return text

@@ -3,12 +3,19 @@
 import asyncio
 import html
 import re
+import ssl
+import subprocess
+import threading
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection, HTTPSConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from sgmcmc_lab.app.room.rooms import Rooms
 from sgmcmc_lab.app.room.store import Redis
-from tests.helpers.hall import COOKIE, hall
+from tests.browser import free_port
+from tests.helpers.hall import AROUND, COOKIE, configuration, hall, installed, listens, running
 from tests.helpers.raw_client import Client, get, run
 
 LINK = "?target=gaussian&views=marginal&play=0"
@@ -52,3 +59,57 @@ def test_a_room_of_two_processes_behind_nginx(tmp_path):
         of_number.setdefault(number, set()).add(address)
     assert all(len(one) == 1 for one in of_number.values())
     assert [status for *_, status, uri in seen if uri == "/app/ws"] == ["101"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", ["limit_conn sgmcmc_connections 2000;", ""])
+def test_nginx_encrypts_and_limits_the_connections_of_an_address(limit, tmp_path):
+    """As it comes with the lab, with a limit of one. Planted fault: without its limit."""
+    plain, secure, behind = free_port(), free_port(), free_port()
+    asked, answers = threading.Semaphore(0), threading.Event()
+
+    class Lab(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.release()
+            answers.wait(60)
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    key = [installed("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    key += ["-keyout", str(tmp_path / "privkey.pem"), "-out", str(tmp_path / "fullchain.pem")]
+    subprocess.run(key, check=True, capture_output=True)
+    text = configuration(plain, (behind, behind), (secure, tmp_path))
+    shipped = "limit_conn sgmcmc_connections 2000;"
+    assert text.count(shipped) == 1
+    text = text.replace(shipped, limit and limit.replace("2000", "1"))
+    (tmp_path / "nginx.conf").write_text(AROUND.format(folder=tmp_path, lab=text), encoding="utf-8")
+    trusts = ssl.create_default_context(cafile=str(tmp_path / "fullchain.pem"))
+    trusts.check_hostname = False
+
+    def ask(connection, path="/app"):
+        opened.enter_context(closing(connection)).request("GET", path)
+        return connection
+
+    def get_page():
+        return ask(HTTPSConnection("127.0.0.1", secure, context=trusts, timeout=60))
+
+    with ThreadingHTTPServer(("127.0.0.1", behind), Lab) as lab, ExitStack() as opened:
+        threading.Thread(target=lab.serve_forever, daemon=True).start()
+        command = [installed("nginx"), "-c", str(tmp_path / "nginx.conf"), "-e", str(tmp_path / "errors")]
+        with running(command, tmp_path):
+            listens(secure)
+            answer = ask(HTTPConnection("127.0.0.1", plain, timeout=60), "/app?target=ring").getresponse()
+            first = get_page()
+            assert asked.acquire(timeout=60)
+            second = get_page()
+            if limit:
+                assert second.getresponse().status == 503
+            else:
+                assert asked.acquire(timeout=60)
+            answers.set()
+            assert first.getresponse().status == 204
+        lab.shutdown()
+    assert (answer.status, answer.headers["Location"]) == (301, f"https://127.0.0.1:{plain}/app?target=ring")
