@@ -15,6 +15,6 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         for stream in (sys.stdout, sys.stderr):
-            # What a test or a notebook has put there may have no code page.
+            # A test or a notebook may have put a stream without a code page there.
             with suppress(AttributeError):
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

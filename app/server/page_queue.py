@@ -1,4 +1,4 @@
-"""Pages are made one at a time, addresses take turns, and between two pages the event loop serves the open ones.
+"""Pages are made one at a time, addresses take turns, and between two pages of one the event loop serves the open ones.
 
 Without the queue, thirty requests in one second stopped every open page for 32 s, and the server discarded six of the
 new pages before it had read the requests of their browsers to connect. In order of arrival, 150 requests of one client
@@ -16,8 +16,8 @@ from sgmcmc_lab.app.live.loop import PACE
 IDLE_SECONDS = 0.001
 """A loop that returns within this many seconds has nothing else to do."""
 REST = 2.0
-"""Beside pages that move, the time between two new pages, in units of the first one's: of 30 frames per second an open
-page then has 20.
+"""Beside pages that move, the time until an address may have its next page, in units of the time that its last one
+took: of 30 frames per second an open page then has 20.
 """
 MOST_WAITING = 200
 """Pages that wait for one address: at half a second each, the next one would come after more than a minute."""
@@ -33,22 +33,34 @@ class PageQueue:
     def __init__(self, moves: Callable[[], bool]) -> None:
         self._moves = moves
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """Of each address, in order of arrival; the address whose turn is next comes first."""
+        """The requests of each address in order of arrival; the address whose turn is next comes first."""
+        self._rests: dict[str, float] = {}
+        """The time until which an address has no other page."""
+        self._latest = ""
+        """The address of the last page."""
         self._busy = False
         self._rest: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[None]:
         """One page for this address, when it is its turn. Raises :class:`FullError`."""
-        if self._busy:
+        began = time.perf_counter()
+        if self._busy or self._rests.get(address, 0.0) > began:
             await self._wait(address)
         self._busy = True
-        began = time.perf_counter()
+        # Asked now: while the page is made, nothing moves.
+        began, moves = time.perf_counter(), self._moves()
         try:
             yield
         finally:
+            now = time.perf_counter()
+            if moves:
+                self._rests[address] = now + REST * (now - began)
+            self._latest = address
+            if address in self._waiting:
+                self._waiting[address] = self._waiting.pop(address)
             # A separate task, because the page is sent when its handler returns.
-            self._rest = asyncio.get_running_loop().create_task(self._leave_to_others(time.perf_counter() - began))
+            self._rest = asyncio.get_running_loop().create_task(self._leave_to_others(now - began))
 
     async def _wait(self, address: str) -> None:
         waiting = self._waiting.setdefault(address, deque())
@@ -56,41 +68,45 @@ class PageQueue:
             raise FullError
         turn = asyncio.get_running_loop().create_future()
         waiting.append(turn)
+        self._next()
         try:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
+                self._busy = False
                 self._next()
             elif turn in waiting:
                 waiting.remove(turn)
             raise
 
     async def _leave_to_others(self, seconds: float) -> None:
-        """Wait ``REST`` times as long as the page took where open pages move, otherwise until the loop is idle."""
-        if self._moves():
-            await asyncio.sleep(REST * seconds)
-        else:
-            until = time.perf_counter() + seconds
-            busy = True
-            while busy:
-                asked = time.perf_counter()
-                await asyncio.sleep(0)
-                now = time.perf_counter()
-                busy = now - asked > IDLE_SECONDS and now < until
+        """Wait until the loop is idle, at most for as long as the page took."""
+        until = time.perf_counter() + seconds
+        busy = True
+        while busy:
+            asked = time.perf_counter()
+            await asyncio.sleep(0)
+            now = time.perf_counter()
+            busy = now - asked > IDLE_SECONDS and now < until
+        self._busy = False
         self._next()
 
     def _next(self) -> None:
-        """Let the next address have a page; its others wait until all addresses have had theirs."""
-        self._busy = False
-        while self._waiting and not self._busy:
-            address = next(iter(self._waiting))
-            waiting = self._waiting.pop(address)
-            if waiting:
-                turn = waiting.popleft()
-                self._busy = not turn.done()
-                if self._busy:
-                    turn.set_result(None)
-                self._waiting[address] = waiting
+        """Let the next address that does not rest have a page; its others wait until all addresses have had theirs."""
+        now = time.perf_counter()
+        self._rests = {address: until for address, until in self._rests.items() if until > now}
+        for address in sorted(self._waiting, key=self._latest.__eq__):
+            waiting = self._waiting[address]
+            while waiting and waiting[0].done():
+                waiting.popleft()
+            if not waiting:
+                del self._waiting[address]
+            elif not self._busy and address not in self._rests:
+                self._busy = True
+                waiting.popleft().set_result(None)
+        if self._waiting and not self._busy:
+            soonest = min(self._rests[address] for address in self._waiting)
+            asyncio.get_running_loop().call_later(soonest - now, self._next)
 
 
 PAGES = PageQueue(lambda: not PACE.quiet)

@@ -165,7 +165,7 @@ def tempered_draw(rng, out, params):
         out[c, 1] = spread * np.exp(centring * v / 2) * rng.standard_normal()
 
 
-class TemperedFunnel(Divided, Funnel):  # type: ignore[misc]
+class TemperedFunnel(Divided, Funnel):
     """e^{−U/T} of the funnel: θ₁ ~ N(cs²(T − 1)/2, Ts²), and θ₂ given θ₁ ~ N(0, T e^{cθ₁})."""
 
     potential, gradient, draw = tempered_potential, tempered_gradient, tempered_draw

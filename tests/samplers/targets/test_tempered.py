@@ -276,7 +276,7 @@ def test_energy_draws_and_columns_are_of_the_same_power_of_the_density(key, temp
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.9, 4.0])
 def test_the_funnels_moments_are_those_of_its_temperature(temperature):
-    """Of θ₁ and of log |θ₂|, which have light tails. The planted fault: the moments of T = 1."""
+    """The means of powers of θ₁ and of log |θ₂|, which have light tails. The planted fault: the moments of T = 1."""
     base = TARGETS["funnel"](centring=0.8)
     target = tempered.tempered(base, temperature)
     theta = target.sample(5, 40_000)
