@@ -1,7 +1,6 @@
 """The checks of ``sgmcmc-lab --check`` on an installation: its versions, its patches, and whether a page opens."""
 
 import asyncio
-import importlib
 import importlib.metadata
 import os
 import platform
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from sgmcmc_lab.app.server.compiling import declare_all
 from sgmcmc_lab.app.server.light_page import LightPage
 from sgmcmc_lab.samplers import RunSpec, run
 from sgmcmc_lab.samplers.compile import jit
@@ -147,12 +147,11 @@ def check() -> int:
     return int(bool(wrong))
 
 
-def compile_all() -> int:
+def compile_ahead() -> int:
     """Compile what was never compiled on this machine, on all of its processors, and print what is there."""
     from sgmcmc_lab.app.server.warmup import compile_apart
 
-    for package in ("models", "diagnostics"):
-        importlib.import_module(f"sgmcmc_lab.samplers.{package}")
+    declare_all()
     compile_apart([])
     print(*_cache_lines(), sep="\n")
     return int(jit.cache_folder() != jit.FOLDER or bool(jit.missing()))
@@ -160,7 +159,7 @@ def compile_all() -> int:
 
 def _cache_lines() -> list[str]:
     """The state of the compile cache: its functions, its folder, and advice if it cannot be written."""
-    importlib.import_module("sgmcmc_lab.samplers.models")
+    declare_all()
     declared, missing = len(jit.declared()), len(jit.missing())
     asked = jit.cache_folder()
     if jit.FOLDER is None:

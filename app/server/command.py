@@ -49,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return check()
     if options.compile:
-        from sgmcmc_lab.app.server.checking import compile_all
+        from sgmcmc_lab.app.server.checking import compile_ahead
 
-        return compile_all()
+        return compile_ahead()
     if _taken(options.port):
         parser.error(f"argument --port: something listens on {options.port} already; name another one")
     return _serve(options.port, options.room)

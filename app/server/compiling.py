@@ -21,14 +21,18 @@ NOT_KEPT = 3
 """The exit code of a process whose work nobody finds in the cache."""
 
 
+def declare_all() -> None:
+    """Import the models and the diagnostics: they declare compiled functions, and the engine does not import them."""
+    for package in ("models", "diagnostics"):
+        importlib.import_module(f"sgmcmc_lab.samplers.{package}")
+
+
 def in_order(first: Sequence[str] = ()) -> Iterator[list[Any]]:
     """The functions of these names, those of each step of each lesson, and then every function.
 
     A lesson is read when its turn comes: to read one with a typed posterior takes functions that come late.
     """
-    # Nothing else here imports the diagnostics, whose readings every page calls.
-    for package in ("models", "diagnostics"):
-        importlib.import_module(f"sgmcmc_lab.samplers.{package}")
+    declare_all()
     named = {jit.name_of(function): function for function in jit.declared()}
     yield [named[name] for name in first if name in named]
     # The first ones do not wait for these.

@@ -68,7 +68,9 @@ class PageQueue:
             raise FullError
         turn = asyncio.get_running_loop().create_future()
         waiting.append(turn)
-        self._next()
+        # Where a page is being made, the next one is looked for after it: not with each request.
+        if not self._busy:
+            self._next()
         try:
             await turn
         except asyncio.CancelledError:

@@ -98,7 +98,7 @@ class Banana(Target):
 
         # |Z| > 4.9 has probability 1e-6, so that θ₂ stays below 23k + 5; the range is half as wide again.
         return (
-            Column("θ₁", -7.5 * s, 7.5 * s, lambda x: special.ndtr(x / s), 0.0, s**2, shown=(-3.6 * s, 3.6 * s)),
+            Column.gaussian("θ₁", 0.0, s**2),
             Column(
                 "θ₂",
                 -k - 7.5,

@@ -112,15 +112,7 @@ class Funnel(Target):
         # at this reach it is 2e-4 for s = 3 and 4e-4 for s = 4.
         reach, bulk = float(5 * width * np.exp(1.25 * c * sd)), float(3.5 * width * np.exp(c * sd / 2))
         return (
-            Column(
-                "θ₁",
-                mean - 7.5 * sd,
-                mean + 7.5 * sd,
-                lambda v: special.ndtr((v - mean) / sd),
-                mean,
-                sd**2,
-                shown=(mean - 3.6 * sd, mean + 3.6 * sd),
-            ),
+            Column.gaussian("θ₁", mean, sd**2),
             Column(
                 "θ₂", -reach, reach, second, 0.0, float((width * np.exp((c * sd) ** 2 / 4)) ** 2), shown=(-bulk, bulk)
             ),

@@ -3,7 +3,6 @@
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Real, Value
@@ -73,18 +72,7 @@ class Gaussian(Target):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        mean, sd = self.mean, self.sd
-        return (
-            Column(
-                "θ",
-                mean - 7.5 * sd,
-                mean + 7.5 * sd,
-                lambda x: special.ndtr((x - mean) / sd),
-                mean,
-                sd**2,
-                shown=(mean - 3.6 * sd, mean + 3.6 * sd),
-            ),
-        )
+        return (Column.gaussian("θ", self.mean, self.sd**2),)
 
     @property
     def moments(self) -> tuple[Moment, ...]:

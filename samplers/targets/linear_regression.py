@@ -4,7 +4,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import Count, Real
@@ -200,17 +199,7 @@ class LinearRegression(Target):
         return self._column("θ₁", 0), self._column("θ₂", 1)
 
     def _column(self, name: str, k: int) -> Column:
-        mean, variance = float(self.mean[k]), float(self.covariance[k, k])
-        sd = np.sqrt(variance)
-        return Column(
-            name,
-            mean - 7.5 * sd,
-            mean + 7.5 * sd,
-            lambda x: special.ndtr((x - mean) / sd),
-            mean,
-            variance,
-            shown=(mean - 3.6 * sd, mean + 3.6 * sd),
-        )
+        return Column.gaussian(name, float(self.mean[k]), float(self.covariance[k, k]))
 
     @property
     def moments(self) -> tuple[Moment, ...]:

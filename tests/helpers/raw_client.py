@@ -39,9 +39,9 @@ async def get(server, path="/app", **headers):
     return await AsyncHTTPClient().fetch(request, raise_error=False)
 
 
-async def token(server, query=""):
+async def token(server, query="", **headers):
     """The token in a new page."""
-    answer = await get(server, "/app" + query)
+    answer = await get(server, "/app" + query, **headers)
     assert answer.code == 200, answer.body
     return re.search(r'"token":\s*"([^"]+)"', html.unescape(answer.body.decode()))[1]
 

@@ -7,7 +7,6 @@ The clients here are no browsers: they send what they like. ``test_guard_browser
 import asyncio
 import base64
 import gzip
-import html
 import json
 import re
 import socket
@@ -911,8 +910,7 @@ def test_a_page_opens_under_each_name_of_this_computer(server, name):
     """Fails where it says that it could not be opened: Panel takes a host apart at its only colon."""
 
     async def ask():
-        page = await get(server, f"/app{PAUSED}", Host=f"{name}:{server.port}")
-        client = await Client.open(server, re.search(r'"token":\s*"([^"]+)"', html.unescape(page.body.decode()))[1])
+        client = await Client.open(server, await token(server, PAUSED, Host=f"{name}:{server.port}"))
         await client.acknowledged()
         return await client.ask("PULL-DOC-REQ", {})
 
