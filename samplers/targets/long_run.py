@@ -54,12 +54,18 @@ class _Effort(NamedTuple):
 _EXACT = _Effort(200, 1.4, _FIRST_DRAWS // 4, 4 * _FIRST_DRAWS, MAX_DRAWS, MAX_NUMBERS)
 _ROUGH = _Effort(20, 2.0, 100, 400, 4000, 2 * 10**7)
 """A page waits for it."""
+_TRIES = 20
+"""Step sizes that are tried at most: the last one is 1/1.4¹⁹ = 1/600 of the first."""
 _HALVINGS = 60
 """Times that a chain's start is moved half of its way to the mode, at most."""
-_TIME = np.pi / 2
+TIME = np.pi / 2
 """How long a path is, where standard deviations are 1: of a Gaussian its end does not depend on where it began."""
 _LEVELS = np.linspace(-3.0, 3.0, 25)
 """The quantiles, as normal scores, that a marginal's CDF goes through. Beyond, its tails are Gaussian."""
+
+OFF, _GAPS = 0.005, 60
+"""The largest distance of a CDF from the share of values below, half of what the draws themselves leave unknown; and
+the most gaps between them that are looked at."""
 
 _CLAIMING = threading.Lock()
 """Held while a thread looks whether another one makes a target's long run, and claims it otherwise."""
@@ -214,7 +220,7 @@ class LongRun(Target):
             position[~np.isfinite(height)] /= 2
 
         def go_on(n: int, step_size: float) -> tuple[Array, float]:
-            leaps = max(round(_TIME / step_size), 1)
+            leaps = max(round(TIME / step_size), 1)
             if CHAINS * warm_up * (leaps + 1) * self.gradient_work > MAX_WARM_UP:
                 raise SpecError(
                     "target",
@@ -231,11 +237,19 @@ class LongRun(Target):
         step_size = self.dim**-0.25
         go_on(warm_up, step_size / 4)
         # Shorter until most paths are accepted: longer steps cost less, but for the draws that are refused.
-        while go_on(warm_up, step_size)[1] < 0.8:
+        for _ in range(_TRIES):
+            if go_on(warm_up, step_size)[1] >= 0.8:
+                break
             step_size /= shrinks
             tell("The exact answer by a long run: finding its step size", None)
+        else:
+            raise SpecError(
+                "target",
+                self.key,
+                f"there is no exact answer: Hamiltonian Monte Carlo, which finds it, rejects its paths at {_TRIES} step sizes, the last one {step_size:.2g} standard deviations; a density without edges or kinks is needed",
+            )
         parts: list[Array] = []
-        each = (max(round(_TIME / step_size), 1) + 1) * self.gradient_work
+        each = (max(round(TIME / step_size), 1) + 1) * self.gradient_work
         most = min(limit, max(numbers // each, least))
         made, n, found = 0, _FIRST_DRAWS, None
         while found is None or ((found.ess < ESS or found.rhat > RHAT) and made < most):
@@ -353,15 +367,34 @@ def draw_kept(rng, out, params, first):
 
 
 def column_of(name: str, values: Array) -> Column:
-    """A column of many draws, whose CDF goes through the quantiles of the values, and is smooth between them."""
+    """A column of many draws, whose CDF goes through the quantiles of the values, and is smooth between them.
+
+    Where it would be too far from the share of values below, as in the gap between two modes, it goes through the
+    quantiles on both sides, too.
+    """
+    values = np.sort(values)
+    shares = (np.arange(len(values)) + 0.5) / len(values)
     # Draws that were refused are there twice, and so may be quantiles.
     points, kept = np.unique(np.quantile(values, special.ndtr(_LEVELS)), return_index=True)
-    score = CubicSpline(points, _LEVELS[kept], bc_type="natural")
-    if score.derivative()(np.linspace(points[0], points[-1], 1001)).min() <= 0:
-        # Where quantiles are far from even, as between two modes.
-        score = PchipInterpolator(points, _LEVELS[kept])
+    levels = _LEVELS[kept]
+    score: CubicSpline | PchipInterpolator = CubicSpline(points, levels, bc_type="natural")
+    smooth = score.derivative()(np.linspace(points[0], points[-1], 1001)).min() > 0
+    inside = (values > points[0]) & (values < points[-1])
+    for _ in range(_GAPS):
+        if not smooth:
+            score = PchipInterpolator(points, levels)
+        off = np.abs(special.ndtr(score(values[inside])) - shares[inside])
+        if off.max(initial=0.0) < OFF:
+            break
+        at = int(np.flatnonzero(inside)[off.argmax()])
+        # The wider one of the gaps on either side, where the CDF is level.
+        first = at if values[at + 1] - values[at] > values[at] - values[at - 1] else at - 1
+        added = np.append(points, values[[first, first + 1]])
+        points, order = np.unique(added, return_index=True)
+        levels = np.append(levels, special.ndtri(shares[[first, first + 1]]))[order]
+        smooth = False
     # Not the spline's own slopes at its ends, which may be 0.
-    low_slope, high_slope = (float(slope) for slope in (np.diff(_LEVELS[kept]) / np.diff(points))[[0, -1]])
+    low_slope, high_slope = (float(slope) for slope in (np.diff(levels) / np.diff(points))[[0, -1]])
 
     def scores(x: Array) -> Array:
         x = np.asarray(x, dtype=float)
