@@ -366,7 +366,7 @@ def by_quadrature(target: TypedPosterior, runs: int, seed: int = 1) -> Calibrati
     ranks, failed = [], 0
     for _ in range(runs):
         replica, theta = _replica(target, model, rng)
-        grid = None if replica is None else _quiet(partial(replica._quadrature, lambda what, share: None))
+        grid = None if replica is None else _quiet(partial(replica.quadrature, lambda what, share: None))
         if grid is None:
             failed += 1
             continue

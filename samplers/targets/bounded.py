@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sgmcmc_lab.samplers.expressions import Expression, apply, constant
+from sgmcmc_lab.samplers.expressions import Expression, apply, constant, name
 from sgmcmc_lab.samplers.expressions.densities import DENSITIES
 from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
 from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.targets.base import Array
 
 MAX_PARAMETERS = 10
 MAX_NAME = 20
@@ -54,6 +55,28 @@ class Bounded(NamedTuple):
         return " + ".join(ends)
 
     @property
+    def declaration(self) -> str:
+        """The text that declares it."""
+        low, high = (repr(float(f"{bound:.15g}")).removesuffix(".0") for bound in (self.low, self.high))
+        if self._between:
+            return f"{low} < {self.name} < {high}"
+        return self.name if self._free else f"{self.name} < {high}" if self.low == -np.inf else f"{self.name} > {low}"
+
+    def constrained(self, theta: Array) -> Array:
+        """The parameter at these values of its coordinate."""
+        return np.broadcast_to(self.value(name("theta")).evaluate(theta=theta), np.shape(theta))
+
+    def coordinates(self, value: Array) -> Array:
+        """The coordinate at these values of the parameter; infinite at its bounds."""
+        value = np.asarray(value, dtype=float)
+        with np.errstate(divide="ignore"):
+            if self._free:
+                return value
+            if self._between:
+                return np.asarray(np.log(value - self.low) - np.log(self.high - value))
+            return np.asarray(np.log(self.high - value) if self.low == -np.inf else np.log(value - self.low))
+
+    @property
     def coordinate(self) -> str:
         """The coordinate, in words."""
         if self._free:
@@ -77,7 +100,8 @@ _DECLARATION = re.compile(
     rf"(?:(?P<low>{_NUMBER})\s*<\s*)?(?P<name>[A-Za-z][A-Za-z0-9_]*)"
     rf"(?:\s*(?P<sign>[<>])\s*(?P<bound>{_NUMBER}))?"
 )
-_MAX_BOUND = 1e6
+MAX_BOUND = 1e6
+"""The largest size of a bound."""
 
 
 def declarations(text: str, field: str) -> tuple[Bounded, ...]:
@@ -104,11 +128,11 @@ def declarations(text: str, field: str) -> tuple[Bounded, ...]:
         elif found["sign"] == "<":
             high = float(found["bound"])
         typed = [float(found[bound]) for bound in ("low", "bound") if found[bound] is not None]
-        if not low < high or max(map(abs, typed), default=0.0) > _MAX_BOUND:
+        if not low < high or max(map(abs, typed), default=0.0) > MAX_BOUND:
             raise SpecError(
                 field,
                 part,
-                f"allowed is a lower bound below the upper one, both from −{_MAX_BOUND:g} to {_MAX_BOUND:g}",
+                f"allowed is a lower bound below the upper one, both from −{MAX_BOUND:g} to {MAX_BOUND:g}",
             )
         called = found["name"]
         if len(called) > MAX_NAME:

@@ -1,21 +1,25 @@
-"""Distributions of up to three coordinates whose exact answers come from quadrature in a box that is looked for."""
+"""Distributions of up to three coordinates whose exact answers are those of quadrature, and their modes."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import SFC64, Generator
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import newton
 from sgmcmc_lab.samplers.targets.base import Array, Column, Tell
 from sgmcmc_lab.samplers.targets.bfgs import bfgs
+from sgmcmc_lab.samplers.targets.cells import Cells, Marginal, integrate
 from sgmcmc_lab.samplers.targets.climbed import Climbed
-from sgmcmc_lab.samplers.targets.long_run import MAX_DRAWS, Reference
-from sgmcmc_lab.samplers.targets.quadrature import rule, rule_cdf
+from sgmcmc_lab.samplers.targets.jumps import CHAINS, Jumps
+from sgmcmc_lab.samplers.targets.long_run import ESS, MAX_DRAWS, MAX_NUMBERS, RHAT, TIME, Reference, hmc
+from sgmcmc_lab.samplers.targets.mixture import Mixture
+from sgmcmc_lab.samplers.targets.modes import Landscape, Mode, Search, among, search
 
 MAX_CLIMB_WORK = 15 * 10**7
 """Instructions of all climbs to the mode: less than .3 seconds, for which a page waits."""
@@ -24,6 +28,10 @@ _CALL = 100_000
 MAX_GRID_WORK = 4 * 10**10
 """Instructions of a quadrature, were each of its energies to cost as much as one and its gradient, which is more than
 twice of it: some 10 to 30 seconds in the background. A target that costs more has a long run instead."""
+MAX_ENERGIES = 10_000_000
+"""Energies of a quadrature in all its bases, some seconds where each is cheap."""
+_FIRST_ENERGIES = 300_000
+"""Energies by which the coordinates of the quadrature are chosen."""
 
 
 class Basis(NamedTuple):
@@ -33,12 +41,8 @@ class Basis(NamedTuple):
     """(dim,)."""
     matrix: Array
     """(dim, dim)."""
-    spread: Array
-    """The standard deviation of each u, by the curvature at the mode."""
     axes: Mapping[int, int]
     """The u that is θ_i itself, up to its unit, by i."""
-    panels: int
-    """Panels of the finer rule along each u."""
 
     def theta(self, u: Array) -> Array:
         """θ at u (n, dim)."""
@@ -48,56 +52,47 @@ class Basis(NamedTuple):
         """u at θ (n, dim)."""
         return np.asarray(np.linalg.solve(self.matrix, (theta - self.centre).T).T, dtype=np.float64)
 
-
-class Marginal(NamedTuple):
-    """The density of one θ_i at the points of a rule."""
-
-    low: float
-    high: float
-    density: Array
-
-    @property
-    def cdf(self) -> Callable[[Array], Array]:
-        """The distribution function."""
-        return rule_cdf(self.low, self.high, self.density)
+    def spreads(self, curvature: Array) -> Array:
+        """The standard deviation of each u where θ has this curvature, (dim,)."""
+        return np.sqrt(np.diag(np.linalg.inv(self.matrix.T @ curvature @ self.matrix)))
 
 
-class Grid(NamedTuple):
-    """The density in a box, and the marginals of all θ_i, by i."""
+class Quadrature(NamedTuple):
+    """The density in cells, and the marginals of all θ_i, by i."""
 
     basis: Basis
-    lows: Array
-    highs: Array
+    cells: Cells
     marginals: Mapping[int, Marginal]
     log_normaliser: float
     """log ∫e^{−U} over θ."""
+    error: float
+    """The largest of any basis."""
 
 
-_PANELS = {1: 64, 2: 16, 3: 5}
-"""Panels of the rule along each coordinate, by dimension; 16 points in each."""
-WHITENED_PANELS = {1: 64, 2: 8, 3: 3}
-"""The same in coordinates in which the distribution is like N(0, I): no direction is narrower than an axis."""
-FEW = max(_PANELS)
-"""The most coordinates of a box."""
-_COARSE = {1: 16, 2: 6, 3: 2}
-_EDGE = 1e-9
-"""The largest share of its maximum that a marginal density may have on the edge of the box."""
+FEW = 3
+"""The most coordinates of a quadrature."""
+_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
+"""The error that is aimed at, by dimension."""
+_ROUGH = 0.1
+"""The error that is aimed at while the box is looked for."""
 _RESOLVED = 1e-3
-"""The largest difference of two rules for the logarithm of the normaliser."""
+"""The largest error of a quadrature that is used."""
+_ROUNDING = 1e-9
+"""The smallest error that is said: below it are the sums of the quadrature themselves."""
+_EDGE = 1e-9
+"""The largest share of the cells at a side of the box."""
+_WIDENINGS = 50
+"""Times that a side of the box is moved away at most: each time the box is twice as wide."""
+_REACH = 8.0
+"""Standard deviations around the modes that the box holds at first."""
 _STARTS = 8
 """Places from which the mode is climbed to, so that of several the highest is found, and the box holds all."""
-_SIDE = {1: 40_000, 2: 200, 3: 64}
-"""Cells along each coordinate from which draws of the quadrature come."""
-_LINE, _MOVES = 33, 12
-"""Points along each coordinate while the box is looked for, and how often it is moved at most."""
-_PROPOSALS = 4 * MAX_DRAWS
-
-
-def grid_points(bases: Sequence["Basis"]) -> int:
-    """The most energies that a quadrature looks at: for its boxes, two rules in each, and its draws."""
-    dim = len(bases[0].centre)
-    rules = sum((16 * panels) ** dim for basis in bases for panels in (basis.panels, _COARSE[dim]))
-    return rules + len(bases) * _MOVES * _LINE**dim + _SIDE[dim] ** dim + _PROPOSALS
+_PROPOSALS, _MORE = 4 * MAX_DRAWS, 1.1
+"""The most draws of the cells, and how many more than are needed are made at first."""
+_FITTED, MAX_FIT_WORK = 20_000, 2 * 10**9
+"""Energies of a round in which a mixture is fitted to the modes, and instructions of all of them."""
+_AGREE = 1.05
+"""The largest R-hat of chains from different modes whose answers are used."""
 
 
 class _SpentError(Exception):
@@ -221,26 +216,86 @@ class Boxed(Climbed):
         return self.column_names
 
     def _found(self, tell: Tell, rough: bool = False) -> Reference:
-        self._grid = self._quadrature(tell) if self.dim <= FEW and not rough else None
-        return super()._found(tell, rough) if self._grid is None else self._from_grid(self._grid)
+        self._quadrature = None
+        if rough:
+            return super()._found(tell, rough)
+        if self.dim <= FEW:
+            self._quadrature = self.quadrature(tell)
+            if self._quadrature is not None:
+                return self._drawn_from(self._quadrature)
+        found = self.searched(tell)
+        return self._jumped(found, tell) if len(found.modes) + len(found.edges) > 1 else super()._found(tell, rough)
 
-    def _bases(self) -> list[Basis]:
-        """Coordinates of boxes, in which each θ_i is once an axis."""
-        ones = np.sqrt(np.diag(np.linalg.inv(self.curvature)))
-        return [Basis(np.zeros(self.dim), np.eye(self.dim), ones, {i: i for i in range(self.dim)}, _PANELS[self.dim])]
+    _quadrature: Quadrature | None = None
+    _search: Search | None = None
 
-    def _masses(self, basis: Basis, lows: Array, highs: Array, panels: int, lowest: float) -> tuple[list[Array], Array]:
-        """Weights of the rule along each coordinate, and what each of its points stands for, (points,) * dim."""
-        rules = [rule(low, high, panels) for low, high in zip(lows, highs, strict=True)]
-        mass = np.exp(lowest - self._on_grid(basis, [x for x, _ in rules]))
-        for axis, (_, w) in enumerate(rules):
-            mass = mass * w.reshape(-1, *[1] * (self.dim - 1 - axis))
-        return [w for _, w in rules], mass
+    def afar(self) -> Array:
+        """Places all over the range of the distribution from which other modes are climbed to, (n, dim)."""
+        return np.empty((0, self.dim))
 
-    def _on_grid(self, basis: Basis, lines: list[Array]) -> Array:
-        u = np.stack([x.ravel() for x in np.meshgrid(*lines, indexing="ij")], axis=-1)
-        with np.errstate(over="ignore"):
-            return self._energies(basis.theta(u)).reshape(*map(len, lines))
+    def searched(self, tell: Tell) -> Search:
+        """The search for modes, which is made once."""
+        if self._search is None:
+            factor = newton.inverse_factor(self.curvature)
+            known = [self.mode, *self._modes]
+            land = Landscape(self._energies, self._at, self._curvature_at, self.gradient_work, known, factor)
+            self._search = search(land, self.afar(), tell)
+        return self._search
+
+    def _jumped(self, found: Search, tell: Tell) -> Reference:
+        """Draws of chains that begin at every mode and jump between them."""
+        jit.prepare([hmc, self.potential, self.gradient])
+        rng, params = Generator(SFC64(1)), self.without_draws()
+        modes = [*found.modes, *found.edges]
+        if not among(self.mode, modes):
+            modes.append(Mode(self.mode, self._at(self.mode)[0], self.curvature))
+        tell("The exact answer: weighing the modes", None)
+        each = max(min(_FITTED, MAX_FIT_WORK // self.gradient_work), CHAINS)
+        mixture = Mixture.around(modes).fitted(self._energies, each, rng)
+
+        def paths(rng: Generator, theta: Array, centre: Array, factor: Array, step_size: float) -> tuple[Array, int]:
+            q = np.ascontiguousarray(np.linalg.solve(factor, (theta - centre).T).T)
+            ends, leaps = np.empty((1, *theta.shape)), max(round(TIME / step_size), 1)
+            accepted = hmc(rng, q, self.potential, self.gradient, params, centre, factor, step_size, leaps, ends)
+            return ends[0], int(accepted)
+
+        jumps = Jumps(self._energies, paths, mixture, rng)
+        work = CHAINS * (TIME / jumps.longest + 3) * self.gradient_work
+        most = int(min(MAX_DRAWS // CHAINS, max(MAX_NUMBERS / work, 4000 // CHAINS)))
+        kept, result, n = np.empty((most, CHAINS, self.dim)), None, 250
+        for t in range(most):
+            if t % 10 == 0:
+                tell(f"The exact answer by chains from {len(found.modes)} modes: {t * CHAINS:,} draws", t / most)
+            jumps.step()
+            kept[t] = jumps.theta
+            if t + 1 in (n, most):
+                draws, n = kept[: t + 1].transpose(1, 0, 2), 2 * n
+                result = Reference.of(draws, self.values(draws))
+                if result.ess > ESS and result.rhat < RHAT:
+                    break
+        assert result is not None
+        if not result.rhat < _AGREE:
+            raise SpecError(
+                "target",
+                self.key,
+                f"there is no exact answer: chains from its {len(found.modes):,} modes do not agree about their weights, R̂ {result.rhat:.3g}; data or a prior that leave fewer of them are needed",
+            )
+        return result
+
+    def _bases(self) -> list[list[Basis]]:
+        """Coordinates in which quadrature is tried: θ itself, and those in which the distribution is like N(0, I) at
+        its mode, each θ_i once an axis of them.
+        """
+        own = [Basis(np.zeros(self.dim), np.eye(self.dim), {i: i for i in range(self.dim)})]
+        if self.dim == 1:
+            return [own]
+        factor, whitened = newton.inverse_factor(self.curvature), []
+        for first in range(self.dim):
+            order = [first, *(k for k in range(self.dim) if k != first)]
+            matrix = np.empty_like(factor)
+            matrix[order] = newton.triangular(factor[order])
+            whitened.append(Basis(self.mode, matrix, {first: 0}))
+        return [own, whitened]
 
     def _energies(self, theta: Array) -> Array:
         jit.prepare([self.potential])
@@ -248,117 +303,147 @@ class Boxed(Climbed):
         self.potential(np.ascontiguousarray(theta), out, self.without_draws())
         return np.where(np.isnan(out), np.inf, out)
 
-    def _quadrature(self, tell: Tell) -> Grid | None:
-        """The density in boxes that hold it; None where one is not found or does not resolve it, or costs too much."""
-        bases = self._bases()
-        if grid_points(bases) * self.gradient_work > MAX_GRID_WORK:
-            return None
-        made = []
-        for basis in bases:
-            if (grid := self._in_box(basis, tell)) is None:
-                return None
-            made.append(grid)
-        return made[0]._replace(marginals={i: marginal for grid in made for i, marginal in grid.marginals.items()})
-
-    def _in_box(self, basis: Basis, tell: Tell) -> Grid | None:
-        tell("The exact answer by quadrature: finding its box", None)
-        lowest, modes = self._at(self.mode)[0], np.array(self._modes)
-        high_enough = np.array([self._at(mode)[0] for mode in modes]) < lowest + 25
-        places, reach = basis.u(modes[high_enough]), 6 * basis.spread
-        lows, highs = places.min(axis=0) - reach, places.max(axis=0) + reach
-        for _ in range(_MOVES):
-            lines = [np.linspace(low, high, _LINE) for low, high in zip(lows, highs, strict=True)]
-            mass = np.exp(np.minimum(lowest - self._on_grid(basis, lines), 700.0))
-            widths, moved = highs - lows, False
-            for i in range(self.dim):
-                line = mass.sum(axis=tuple(j for j in range(self.dim) if j != i))
-                inside = np.flatnonzero(line > _EDGE * line.max())
-                first, last = inside[0], inside[-1]
-                # Wider where it does not end; closer where there is nothing on more than a quarter of it.
-                if first == 0 or first > 8:
-                    lows[i], moved = lines[i][first - 1] if first else lows[i] - widths[i] / 2, True
-                if last == _LINE - 1 or last < 24:
-                    highs[i], moved = lines[i][last + 1] if last < _LINE - 1 else highs[i] + widths[i] / 2, True
-            if not moved:
-                break
-        else:
-            return None
+    def quadrature(self, tell: Tell) -> Quadrature | None:
+        """The density in cells; None where as many energies as it may take do not resolve it."""
+        found = self.searched(tell)
+        modes = [*found.modes, *found.edges] or [Mode(self.mode, self._at(self.mode)[0], self.curvature)]
+        allowed = min(MAX_ENERGIES, MAX_GRID_WORK // self.gradient_work)
+        first, left, tried = min(_FIRST_ENERGIES, allowed), self._bases(), list[Cells | None]()
         tell("The exact answer by quadrature", None)
-        _, coarse = self._masses(basis, lows, highs, _COARSE[self.dim], lowest)
-        weights, mass = self._masses(basis, lows, highs, basis.panels, lowest)
-        if not abs(np.log(coarse.sum() / mass.sum())) < _RESOLVED:
-            return None
-        share = mass / mass.sum()
-        marginals = {}
-        for i, axis in basis.axes.items():
-            density = share.sum(axis=tuple(j for j in range(self.dim) if j != axis)) / weights[axis]
-            centre, unit = basis.centre[i], basis.matrix[i, axis]
-            marginals[i] = Marginal(
-                float(centre + unit * lows[axis]), float(centre + unit * highs[axis]), density / unit
-            )
-        stretch = float(np.linalg.slogdet(basis.matrix)[1])
-        return Grid(basis, lows, highs, marginals, float(np.log(mass.sum())) + stretch - lowest)
+        errors = list[float]()
+        for bases in left:
+            tried.append(self._in_cells(bases[0], modes, first))
+            errors.append(np.inf if (cells := tried[-1]) is None else cells.error)
+            if errors[-1] <= _TOLERANCE[self.dim]:
+                break
+        # θ itself is one basis, so that it may be less right at first than one of several.
+        best = 0 if len(errors) > 1 and errors[0] < 10 * errors[1] else len(errors) - 1
+        made = []
+        for basis in left[best]:
+            tell("The exact answer by quadrature", None)
+            cells = tried[best] if basis is left[best][0] and errors[best] <= _TOLERANCE[self.dim] else None
+            cells = cells or self._in_cells(basis, modes, allowed // len(left[best]))
+            if cells is None or not cells.error <= _RESOLVED:
+                return None
+            made.append((basis, cells))
+        return self._of_cells(made)
 
-    def _from_grid(self, grid: Grid) -> Reference:
-        """Draws: a cell, a place in it, and rejection by the density there over that of the cell's middle.
+    def _of_cells(self, made: list[tuple[Basis, Cells]]) -> Quadrature:
+        marginals = {}
+        for basis, cells in made:
+            for i, axis in basis.axes.items():
+                centre, unit = basis.centre[i], basis.matrix[i, axis]
+                marginals[i] = self._marginal(i, cells, axis, float(centre), float(unit))
+        basis, cells = made[0]
+        stretch = float(np.linalg.slogdet(basis.matrix)[1])
+        return Quadrature(basis, cells, marginals, cells.log_mass + stretch, max(cells.error for _, cells in made))
+
+    def _marginal(self, i: int, cells: Cells, axis: int, centre: float, unit: float) -> Marginal:
+        """The distribution of θ_i, which is centre + unit·u, of the cells' coordinate u."""
+        return cells.marginal(axis, lambda u: centre + unit * u, lambda x: (x - centre) / unit)
+
+    def _in_cells(self, basis: Basis, modes: list[Mode], most: int) -> Cells | None:
+        """The density in a box that is widened until next to nothing is at its sides; None where so many energies, or
+        moves of a side, do not find one.
+        """
+        left = most
+
+        def energies(u: Array) -> Array:
+            nonlocal left
+            left -= len(u)
+            with np.errstate(over="ignore"):
+                return self._energies(basis.theta(u))
+
+        places = basis.u(np.array([mode.place for mode in modes]))
+        spreads = np.array([basis.spreads(mode.curvature) for mode in modes])
+        lows, highs = (places - _REACH * spreads).min(axis=0), (places + _REACH * spreads).max(axis=0)
+        rough = True
+        for _ in range(_WIDENINGS):
+            # Rough cells say well enough whether anything is at the sides.
+            tolerance, share = (_ROUGH, most // 4) if rough else (_TOLERANCE[self.dim], most)
+            cells = integrate(energies, lows, highs, places, spreads, tolerance, min(share, left))
+            if cells is None:
+                return None
+            at_low, at_high = (share > _EDGE for share in cells.at_sides())
+            if not (at_low | at_high).any():
+                if not rough:
+                    return cells
+                rough = False
+            widths = highs - lows
+            lows, highs = np.where(at_low, lows - widths, lows), np.where(at_high, highs + widths, highs)
+        return None
+
+    def _drawn_from(self, found: Quadrature) -> Reference:
+        """Draws: of the cells, with rejection by the density over that of the cells' marginals.
 
         The cells are stratified, so that the draws as a whole are closer to the distribution than independent ones.
-        Where few would be left, they are a weighted choice among all proposals.
+        Where few would be left, for a few weights are far larger than all others, they are a weighted choice among
+        all proposals.
         """
         rng = np.random.default_rng(1)
-        cells = _SIDE[self.dim]
-        widths = (grid.highs - grid.lows) / cells
-        lines = [low + width * (np.arange(cells) + 0.5) for low, width in zip(grid.lows, widths, strict=True)]
-        energy = self._on_grid(grid.basis, lines).ravel()
-        cumulative = np.cumsum(np.exp(energy.min() - energy))
-        theta, weight, height = np.empty((0, self.dim)), np.empty(0), np.empty(0)
-        # MAX_DRAWS are kept of these where the cells are so small that three of four proposals are.
-        n = _PROPOSALS // 3
+        theta, log_weight, height = np.empty((0, self.dim)), np.empty(0), np.empty(0)
+        weight, n = log_weight, int(_MORE * MAX_DRAWS)
         while n > 0:
-            strata = (np.arange(n) + rng.random(n)) / n
-            chosen = np.minimum(np.searchsorted(cumulative, strata * cumulative[-1]), energy.size - 1)
-            at = np.stack(np.unravel_index(chosen, (cells,) * self.dim), axis=-1)
-            made = grid.basis.theta(grid.lows + widths * (at + rng.random((n, self.dim))))
-            theta, height = np.concatenate([theta, made]), np.concatenate([height, rng.random(n)])
-            weight = np.append(weight, np.exp(np.minimum(energy[chosen] - self._energies(made), 50.0)))
-            kept = np.flatnonzero(height * weight.max() < weight)
+            u, log_proposed = found.cells.draw(rng, n)
+            theta = np.concatenate([theta, found.basis.theta(u)])
+            log_weight = np.append(log_weight, -self._energies(theta[-n:]) - log_proposed)
+            height = np.append(height, rng.random(n))
+            weight = np.exp(log_weight - log_weight.max())
+            kept = np.flatnonzero(height < weight)
             if len(kept) >= MAX_DRAWS:
                 return Reference(theta[rng.permutation(kept)[:MAX_DRAWS]][None], 1.0, float(MAX_DRAWS))
             n = min(
-                _PROPOSALS - len(weight), int(1.05 * MAX_DRAWS * len(weight) / max(len(kept), 1)) - len(weight) + 1000
+                _PROPOSALS - len(theta), int(_MORE * MAX_DRAWS * len(theta) / max(len(kept), 1)) - len(theta) + 1000
             )
-        kept = rng.choice(len(weight), MAX_DRAWS, replace=False, p=weight / weight.sum())
-        return Reference(theta[kept][None], 1.0, float(MAX_DRAWS))
+        chosen = rng.choice(len(weight), MAX_DRAWS, p=weight / weight.sum())
+        return Reference(theta[chosen][None], 1.0, float(MAX_DRAWS))
 
     @property
-    def grid(self) -> Grid | None:
+    def by_quadrature(self) -> Quadrature | None:
         """The quadrature, where the answers are of it."""
         self.reference  # noqa: B018  made where it is not there
-        return self._grid
+        return self._quadrature
 
     @property
     def uncertainty(self) -> float:
-        # The coarser rule is right to _RESOLVED or better, and the finer one to far less.
-        return super().uncertainty if self.grid is None else _RESOLVED / 100
+        return super().uncertainty if self.by_quadrature is None else self.by_quadrature.error
+
+    def facts(self) -> Mapping[str, str]:
+        found = self.by_quadrature
+        said = (
+            super().facts()
+            if found is None
+            else {"Exact answers": f"quadrature, whose error is below {max(found.error, _ROUNDING):.0e}"}
+        )
+        return {**said, "Modes": self._of_search()} if self._search is not None else said
+
+    def _of_search(self) -> str:
+        """The search in words, and the modes that may be missing."""
+        assert self._search is not None
+        modes, edges, climbs, scanned, _, _, ended = self._search
+        ends = f" and {len(edges):,} places along an edge" if edges else ""
+        told = f"{len(modes):,}{ends} found by {climbs:,} climbs, from draws of the range, from twins of each mode with other signs or exchanged coordinates, and from lines through it"
+        if scanned:
+            told += f", and by a scan of {scanned:,} points of the range"
+        if not ended:
+            told += "; the search ended at its limit before every climb was made"
+        return told + "; one between these places that is far narrower than their distances may be missing"
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        if self.grid is None:
+        if self.by_quadrature is None:
             return super().columns
         return tuple(map(self._column, range(self.dim)))
 
     def _column(self, i: int) -> Column:
-        assert self.grid is not None
-        low, high, density = marginal = self.grid.marginals[i]
-        x, w = rule(low, high, len(density) // 16)
-        mean = float(density * w @ x)
-        variance = float(density * w @ (x - mean) ** 2)
+        assert self.by_quadrature is not None
+        low, high, cdf, mean, variance = self.by_quadrature.marginals[i]
         sd = variance**0.5
         shown = max(low, mean - 3.6 * sd), min(high, mean + 3.6 * sd)
-        return Column(self.column_names[i], low, high, marginal.cdf, mean, variance, shown=shown)
+        return Column(self.column_names[i], low, high, cdf, mean, variance, shown=shown)
 
     def log_density(self, theta: Array) -> Array:
-        if self.grid is None:
+        if self.by_quadrature is None:
             return super().log_density(theta)
         flat = np.ascontiguousarray(theta.reshape(-1, self.dim))
-        return np.asarray(-self._energies(flat) - self.grid.log_normaliser).reshape(theta.shape[:-1])
+        return np.asarray(-self._energies(flat) - self.by_quadrature.log_normaliser).reshape(theta.shape[:-1])

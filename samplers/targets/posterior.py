@@ -2,8 +2,11 @@
 
 import itertools
 import re
+from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +21,12 @@ from sgmcmc_lab.samplers.expressions.native import Loop
 from sgmcmc_lab.samplers.expressions.program import postfix
 from sgmcmc_lab.samplers.parameters import Formula, Option, Source, SpecError, Value
 from sgmcmc_lab.samplers.requirements import DATA, MODE
-from sgmcmc_lab.samplers.targets import newton
+from sgmcmc_lab.samplers.targets import newton, slices
 from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Target, Tell, Whitening, subscript, unknown
-from sgmcmc_lab.samplers.targets.bounded import Bounded, declarations
-from sgmcmc_lab.samplers.targets.boxed import (
-    FEW,
-    MAX_GRID_WORK,
-    WHITENED_PANELS,
-    Basis,
-    Boxed,
-    Grid,
-    NoPeakError,
-    grid_points,
-)
+from sgmcmc_lab.samplers.targets.bounded import MAX_BOUND, Bounded, declarations
+from sgmcmc_lab.samplers.targets.boxed import FEW, Boxed, NoPeakError, Quadrature
+from sgmcmc_lab.samplers.targets.cells import Cells, Marginal
 from sgmcmc_lab.samplers.targets.long_run import CHAINS, Reference, hmc
 from sgmcmc_lab.samplers.targets.own import OfTable, Table, held, keep
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS, of_table
@@ -59,8 +54,14 @@ _LEAPS = 8
 _WINDOWS, _WINDOW = 3, 100
 """Windows of a short run, each with the covariance of the one before; and draws of a chain in each."""
 STANDARDISED, TYPED = "standardised", "typed"
+_AFAR, _SWEEPS = 64, 10
+"""Draws of the prior from which modes are climbed to, and sweeps of the chains that make them."""
+_OUTWARD, _BISECTIONS = 60, 80
+"""An edge is looked for up to 2⁶⁰ standard deviations from a place inside, and its place halved so often."""
+_NEAR_EDGE, _STEEP = 1e-6, 50.0
+"""So near to an edge, in standard deviations, U is not higher by more; where numbers overflow it is."""
 MAX_SPREAD = 1e3
-"""The largest standard deviation of a coordinate that a short run may find."""
+"""The largest standard deviation of a coordinate that a short run may find, in units of that at the mode or 1."""
 
 
 class TypedPosterior(OfTable, Boxed):
@@ -338,27 +339,95 @@ class TypedPosterior(OfTable, Boxed):
                 within |= m.names | t.names
         return found
 
-    def _run_or_grid(self, tell: Tell, rough: bool) -> Reference:
-        """A posterior whose mass is not around a highest point: a long run in the coordinates of
-        :class:`NotCentred`.
+    @cached_property
+    def edges(self) -> dict[str, Bounded]:
+        """Parameters with bounds that nobody declared, beyond which the density is 0, by their coordinates."""
+        return self._edges(np.array([self.start_at, self.mode]), np.sqrt(np.diag(np.linalg.inv(self.curvature))))
+
+    def _edges(self, inner: Array, spreads: Array) -> dict[str, Bounded]:
+        """The edges that are seen from each of these places (n, dim), at distances of so many ``spreads`` (dim,).
+
+        The density has to end at the same value from all of them, and not only where numbers overflow.
         """
-        if not self._has_mode and self.hierarchy and self.dim > FEW:
-            try:
-                other = self._not_centred()
-                draws = other.centred(other._found(tell, rough).draws)
-            except SpecError:
-                # Too large there, or without a value where all of them are 0.
-                return super()._found(tell, rough)
-            self._grid, self._run_in = None, other
-            return Reference.of(draws, self.values(draws))
-        return super()._found(tell, rough)
+        found: dict[str, Bounded] = {}
+        inner = inner[np.isfinite(super()._energies(inner))]
+        for i, (each, label) in enumerate(zip(self.bounded, self.labels, strict=True)):
+            if self._values[each.name] != name(label) or not len(inner):
+                continue
+            low, high = (self._edge(inner, i, sign * float(spreads[i])) for sign in (-1, 1))
+            if low is not None or high is not None:
+                found[label] = Bounded(each.name, -np.inf if low is None else low, np.inf if high is None else high)
+        return found
+
+    def _declared(self, edges: Mapping[str, Bounded]) -> str:
+        """The parameters with these bounds, as they are typed."""
+        return ", ".join(
+            edges.get(label, each).declaration for each, label in zip(self.bounded, self.labels, strict=True)
+        )
+
+    def _edge(self, inner: Array, i: int, step: float) -> float | None:
+        """Where the density ends in the direction of ``step`` along coordinate i from each of these places (n, dim)."""
+        heights = super()._energies(inner)
+
+        def beyond(distance: Array) -> Array:
+            """Whether the density has ended at these distances (n,) from the places."""
+            there = inner.copy()
+            there[:, i] += distance
+            return np.isinf(super(TypedPosterior, self)._energies(there))
+
+        out = step * 2.0 ** np.arange(_OUTWARD)
+        ended = np.array([beyond(np.full(len(inner), distance)) for distance in out])
+        if not ended[-1].all():
+            return None
+        # From the farthest place that has a density: before it there may be a hole.
+        last = _OUTWARD - 1 - np.argmin(ended[::-1], axis=0)
+        first = ended.all(axis=0)
+        inside, outside = (
+            np.where(first, 0.0, out[last]),
+            np.where(first, out[0], out[np.minimum(last + 1, _OUTWARD - 1)]),
+        )
+        for _ in range(_BISECTIONS):
+            middle = (inside + outside) / 2
+            ended = beyond(middle)
+            inside, outside = np.where(ended, inside, middle), np.where(ended, middle, outside)
+        ends = inner[:, i] + (inside + outside) / 2
+        within = inner.copy()
+        within[:, i] = ends - _NEAR_EDGE * step
+        overflows = super()._energies(within) > heights + _STEEP
+        near = 1e-9 * max(abs(step), float(np.abs(ends).max()))
+        if overflows.any() or np.ptp(ends) > near or abs(ends[0]) > MAX_BOUND:
+            return None
+        return next(
+            (short for digits in range(16) if abs((short := round(float(ends[0]), digits) + 0.0) - ends[0]) <= near),
+            float(ends[0]),
+        )
+
+    def _elsewhere(self) -> "Moved | None":
+        """The same posterior in coordinates that suit a run or quadrature better; None where there are none."""
+        if self.edges:
+            return self._within()
+        # A posterior whose mass is not around a highest point.
+        return self._not_centred() if not self._has_mode and self.hierarchy and self.dim > FEW else None
+
+    def _found_in(self, other: "Moved", tell: Tell, rough: bool) -> Reference:
+        draws = other.theta(other._found(tell, rough).draws)
+        self._run_in, self._quadrature, self._search = other, None, other._search
+        if other._quadrature is not None:
+            self._quadrature = other._quadrature
+            return Reference(draws, 1.0, float(draws.shape[1]))
+        return Reference.of(draws, self.values(draws))
 
     def _not_centred(self) -> "NotCentred":
-        fields = {field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}
-        return NotCentred(**fields, curve="", coordinates=TYPED)
+        return NotCentred(**self._formulas(), curve="", coordinates=TYPED)
 
-    _run_in: "NotCentred | None" = None
-    """The target whose long run supplies the exact answers, if the run is not in these coordinates."""
+    def _within(self) -> "Within":
+        return Within.of(self)
+
+    def _formulas(self) -> dict[str, Value]:
+        return {field: getattr(self, field) for field in ("table", "parameters", "prior", "row")}
+
+    _run_in: "Moved | None" = None
+    """The target that supplies the exact answers, if they are not found in these coordinates."""
 
     def _starts(self) -> list[tuple[Array, Array | None]]:
         every = -(-self.gradient_work // MAX_FIRST_WORK)
@@ -384,7 +453,14 @@ class TypedPosterior(OfTable, Boxed):
         return out
 
     def _found(self, tell: Tell, rough: bool = False) -> Reference:
-        found = self._run_or_grid(tell, rough)
+        found, other = None, self._elsewhere()
+        if other is not None:
+            # Too large there, or without a value at its start.
+            with suppress(SpecError):
+                found = self._found_in(other, tell, rough)
+        if found is None:
+            self._run_in = None
+            found = super()._found(tell, rough)
         # A chain that has come to an infinite density stays there.
         self._energies(np.ascontiguousarray(found.draws[:, -1]))
         return found
@@ -450,17 +526,13 @@ class TypedPosterior(OfTable, Boxed):
         assert found is not None, "every density that is typed has a mode"
         return found
 
-    def _bases(self) -> list[Basis]:
-        if self.whitening is None:
-            return super()._bases()
-        centre, factor = self.whitening
-        bases = []
-        for first in range(self.dim):
-            order = [first, *(k for k in range(self.dim) if k != first)]
-            matrix = np.empty_like(factor)
-            matrix[order] = newton.triangular(factor[order])
-            bases.append(Basis(centre, matrix, np.ones(self.dim), {first: 0}, WHITENED_PANELS[self.dim]))
-        return bases
+    def afar(self) -> Array:
+        given = self.log_prior
+
+        def log_prior(theta: Array) -> Array:
+            return given.evaluate(**{label: theta[:, k] for k, label in enumerate(self.labels)})
+
+        return slices.draws(log_prior, self.start_at, _AFAR, _SWEEPS, np.random.default_rng(3))
 
     @cached_property
     def _peak(self) -> tuple[Array, Array]:
@@ -468,15 +540,22 @@ class TypedPosterior(OfTable, Boxed):
             mode, curvature = super()._peak
         except NoPeakError:
             if self.gradient_work > MAX_SHORT_RUN_WORK:
+                edges = self._edges(self.start_at[None], np.ones(self.dim))
+                if edges:
+                    raise SpecError(
+                        "target.parameters",
+                        self.parameters,
+                        f"the density ends at a bound that is not declared, and is highest there; type {self._declared(edges)}",
+                    ) from None
                 raise
             self._has_mode = False
-            mean, precision, _ = self._short_run()
+            mean, precision, _ = self._short_run(np.ones(self.dim))
             self._modes = [mean]
             return mean, precision
         # Of few coordinates the quadrature sees what is far from the mode.
         if self.dim <= FEW or self.gradient_work > MAX_SHORT_RUN_WORK:
             return mode, curvature
-        mean, precision, energy = self._short_run()
+        mean, precision, energy = self._short_run(np.sqrt(np.diag(np.linalg.inv(curvature))))
         # Of a Gaussian U is dim/2 above its least, with the standard deviation √(dim/2).
         self._has_mode = bool(energy - self._at(mode)[0] < self.dim / 2 + 6 * np.sqrt(self.dim / 2))
         return (mode, curvature) if self._has_mode else (mean, precision)
@@ -484,8 +563,8 @@ class TypedPosterior(OfTable, Boxed):
     _has_mode = True
     """Whether the mass is around a highest point."""
 
-    def _short_run(self) -> tuple[Array, Array, float]:
-        """Mean and inverse covariance of a short run, and its mean energy.
+    def _short_run(self, spreads: Array) -> tuple[Array, Array, float]:
+        """Mean and inverse covariance of a short run, and its mean energy; ``spreads`` (dim,) are those at a mode.
 
         They stand for the mode and the curvature of a posterior that is proper and has no highest point, or one far
         from where its mass is: the density of means around one of them, whose spread is unknown, has none where that
@@ -493,7 +572,9 @@ class TypedPosterior(OfTable, Boxed):
         """
         jit.prepare([hmc, self.potential, self.gradient])
         rng, params = np.random.Generator(np.random.SFC64(2)), self.without_draws()
-        mean, factor, kept = self.start_at, np.eye(self.dim), np.empty((_WINDOW, CHAINS, self.dim))
+        # Around a mode that holds little of the mass they may be far too small.
+        units = np.maximum(spreads, 1.0)
+        mean, factor, kept = self.start_at, np.diag(units), np.empty((_WINDOW, CHAINS, self.dim))
         draws, spread = kept.reshape(-1, self.dim), factor
         position = 0.3 * rng.standard_normal((CHAINS, self.dim))
         left = MAX_TRIES_WORK // (_WINDOW * CHAINS * (_LEAPS + 1) * self.gradient_work)
@@ -505,14 +586,14 @@ class TypedPosterior(OfTable, Boxed):
                     rng, position, self.potential, self.gradient, params, mean, factor, step_size, _LEAPS, kept
                 ) / (_WINDOW * CHAINS)
             spread = np.atleast_2d(np.cov(draws.T))
-            if not np.isfinite(spread).all() or np.sqrt(np.diag(spread)).max() > MAX_SPREAD:
+            if not np.isfinite(spread).all() or (np.sqrt(np.diag(spread)) / units).max() > MAX_SPREAD:
                 raise SpecError(
                     "target.prior",
                     self.prior,
                     "no highest point of the posterior is found, and a short run leaves every bound: perhaps it cannot be normalised; a prior that falls off is needed",
                 )
             # A little of the unit matrix, for so few draws may lie in a plane.
-            spread = 0.95 * spread + 0.05 * np.diag(np.diag(spread)) + 1e-6 * np.eye(self.dim)
+            spread = 0.95 * spread + 0.05 * np.diag(np.diag(spread)) + 1e-6 * np.diag(units**2)
             mean, factor = draws.mean(axis=0), np.ascontiguousarray(np.linalg.cholesky(spread))
             position = np.ascontiguousarray(np.linalg.solve(factor, (kept[-1] - mean).T).T)
         return mean, np.asarray(np.linalg.inv(spread)), float(self._energies(draws).mean())
@@ -597,13 +678,13 @@ class TypedPosterior(OfTable, Boxed):
             )
         if jacobians:
             said["Bounds"] = "; ".join(jacobians)
-        exact = dict(super().facts()) if self.grid is None else {"Exact answers": "by quadrature"}
+        exact = dict(super().facts())
         if self._run_in is not None:
-            moved = ", ".join(
-                each.name for each, label in zip(self.bounded, self.labels, strict=True) if label in self.hierarchy
-            )
-            exact["Exact answers"] += f"; the run was in (θ − mean)/sd of the prior, where θ is {moved}"
-        if self.grid is None and not (self._run_in or self)._has_mode:
+            exact["Exact answers"] += f"; found {self._run_in.in_words}"
+        if self.edges:
+            said["Edges"] = "the density ends at a bound that is not declared; samplers need it: type "
+            said["Edges"] += self._declared(self.edges)
+        if self.by_quadrature is None and not (self._run_in or self)._has_mode:
             said["Caution"] = (
                 "the mass is not around a highest point: the run may miss a narrow part of it, and be further off than it says"
             )
@@ -697,40 +778,106 @@ class Standardised(Target):
         return np.asarray(self.of.textbook_slope(self.by.theta(theta), datum) @ self.by.factor)
 
 
-class NotCentred(TypedPosterior):
-    """The posterior in coordinates that no spread narrows: z = (θ − m)/t where the prior has normal_lpdf(θ, m, t).
+class Moved(TypedPosterior):
+    """A typed posterior in coordinates z that suit a run or quadrature better, for its exact answers alone.
 
-    As t → 0 the θ's are confined to a neck that no step size suits; their z's are not. Σ log t is added to the log
-    density.
+    The logarithm of |dθ/dz| is added to the log density.
     """
 
-    @cached_property
-    def _centred(self) -> dict[str, Expression]:
-        """θ of the coordinates here, where it is another one."""
-        return {label: m + t * name(label) for label, (m, t) in self.hierarchy.items()}
+    @property
+    @abstractmethod
+    def in_words(self) -> str:
+        """These coordinates, after "found"."""
+
+    @property
+    @abstractmethod
+    def moved(self) -> Mapping[str, Expression]:
+        """θ of the coordinates here, by their names, where it is another one."""
+
+    @property
+    @abstractmethod
+    def log_volume(self) -> Expression:
+        """log |dθ/dz|."""
 
     @cached_property
     def log_prior(self) -> Expression:
-        return super().log_prior.substitute(self._centred) + sum(
-            (apply("log", t) for _, t in self.hierarchy.values()), ZERO
-        )
+        return super().log_prior.substitute(self.moved) + self.log_volume
 
     @cached_property
     def log_row(self) -> Expression:
-        return super().log_row.substitute(self._centred)
+        return super().log_row.substitute(self.moved)
 
-    def _found(self, tell: Tell, rough: bool = False) -> Reference:
-        return Boxed._found(self, tell, rough)
+    def _elsewhere(self) -> None:
+        """None: these are the others."""
 
-    def centred(self, z: Array) -> Array:
+    def theta(self, z: Array) -> Array:
         """θ (..., dim) of the coordinates here."""
         given = {label: z[..., k] for k, label in enumerate(self.labels)}
         return np.stack(
             [
-                self._centred[label].evaluate(**given) if label in self._centred else z[..., k]
+                self.moved[label].evaluate(**given) if label in self.moved else z[..., k]
                 for k, label in enumerate(self.labels)
             ],
             axis=-1,
+        )
+
+
+class NotCentred(Moved):
+    """In coordinates that no spread narrows: z = (θ − m)/t where the prior has normal_lpdf(θ, m, t).
+
+    As t → 0 the θ's are confined to a neck that no step size suits; their z's are not.
+    """
+
+    @cached_property
+    def moved(self) -> Mapping[str, Expression]:
+        return {label: m + t * name(label) for label, (m, t) in self.hierarchy.items()}
+
+    @cached_property
+    def log_volume(self) -> Expression:
+        return sum((apply("log", t) for _, t in self.hierarchy.values()), ZERO)
+
+    @property
+    def in_words(self) -> str:
+        names = ", ".join(
+            each.name for each, label in zip(self.bounded, self.labels, strict=True) if label in self.hierarchy
+        )
+        return f"in (θ − mean)/sd of the prior, where θ is {names}"
+
+
+class Within(Moved):
+    """In coordinates that may be any numbers, where the density ends at a bound that nobody declared."""
+
+    edges: dict[str, Bounded] = {}
+
+    @classmethod
+    def of(cls, other: TypedPosterior) -> Self:
+        """That posterior within its edges. Raises :class:`SpecError` where it has no value at its start."""
+        out = object.__new__(cls)
+        kept = {name: value for name, value in other.__dict__.items() if name.startswith("_param")}
+        out.__dict__.update(kept, edges=other.edges)
+        if isinstance(other, AtTemperature):
+            out.__dict__.update(base=other.base, temperature=other.temperature)
+        out.check()
+        return out
+
+    @cached_property
+    def moved(self) -> Mapping[str, Expression]:
+        return {label: each.value(name(label)) for label, each in self.edges.items()}
+
+    @cached_property
+    def log_volume(self) -> Expression:
+        return sum((each.log_jacobian(name(label)) for label, each in self.edges.items()), ZERO)
+
+    @property
+    def in_words(self) -> str:
+        return "between the edges of the density"
+
+    def _marginal(self, i: int, cells: Cells, axis: int, centre: float, unit: float) -> Marginal:
+        edge = self.edges.get(self.labels[i])
+        if edge is None:
+            return super()._marginal(i, cells, axis, centre, unit)
+        return cells.marginal(
+            axis, lambda u: edge.constrained(centre + unit * u), lambda x: (edge.coordinates(x) - centre) / unit
         )
 
 
@@ -751,9 +898,12 @@ class TemperedPosterior(AtTemperature, TypedPosterior):
     def _not_centred(self) -> "NotCentred":
         return TemperedNotCentred.made(super()._not_centred(), self.temperature)
 
-    def _quadrature(self, tell: Tell) -> Grid | None:
-        found = super()._quadrature(tell)
-        if found is None and grid_points(self._bases()) * self.gradient_work <= MAX_GRID_WORK:
+    def _within(self) -> "Within":
+        return TemperedWithin.of(self)
+
+    def quadrature(self, tell: Tell) -> Quadrature | None:
+        found = super().quadrature(tell)
+        if found is None:
             raise SpecError(
                 "temperature",
                 self.temperature,
@@ -772,3 +922,7 @@ class TemperedPosterior(AtTemperature, TypedPosterior):
 
 class TemperedNotCentred(NotCentred, TemperedPosterior):
     """The same of a typed posterior in the coordinates of :class:`NotCentred`, whose own Jacobian T does not divide."""
+
+
+class TemperedWithin(Within, TemperedPosterior):
+    """The same of a typed posterior in the coordinates of :class:`Within`, whose own Jacobian T does not divide."""

@@ -14,6 +14,7 @@ from sgmcmc_lab.samplers.targets.base import Array, Column, Moment, Target, Tell
 from sgmcmc_lab.samplers.targets.boxed import FEW, Boxed
 from sgmcmc_lab.samplers.targets.long_run import LongRun, Reference
 
+_AFAR = 64
 _AT_ONCE = 2
 """The most coordinates of a density without data whose quadrature runs when the target is made: it takes a second."""
 
@@ -136,6 +137,11 @@ class TemperedTarget(Divided, Boxed):  # type: ignore[misc]
     def _starts(self) -> list[tuple[Array, Array | None]]:
         return [*((start, None) for start in self.starts()), *super()._starts()[1:]]
 
+    def afar(self) -> Array:
+        """Exact draws of the other target: e^{−U/T} has the modes of e^{−U}."""
+        rng = np.random.default_rng(3)
+        return np.array([self.base.textbook_draw(rng) for _ in range(_AFAR)]).reshape(_AFAR, self.dim)
+
     @cached_property
     def _peak(self) -> tuple[Array, Array]:
         """The mode of the other target; T divides the curvature there."""
@@ -145,10 +151,10 @@ class TemperedTarget(Divided, Boxed):  # type: ignore[misc]
 
     def _found(self, tell: Tell, rough: bool = False) -> Reference:
         if not self._quadrature_fits:
-            self._grid = None
+            self._quadrature = None
             return LongRun._found(self, tell, rough)
         found = super()._found(tell, rough)
-        if self._grid is None and not rough and not self.n_data:
+        if self._quadrature is None and not rough and not self.n_data:
             raise SpecError(
                 "temperature",
                 self.temperature,
@@ -158,16 +164,17 @@ class TemperedTarget(Divided, Boxed):  # type: ignore[misc]
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        return super(Boxed, self).columns if self.grid is None else tuple(map(self._column, range(self.dim)))
+        return super(Boxed, self).columns if self.by_quadrature is None else tuple(map(self._column, range(self.dim)))
 
     @property
     def moments(self) -> tuple[Moment, ...]:
         return Target.moments.fget(self)  # type: ignore[attr-defined]
 
     def facts(self) -> Mapping[str, str]:
-        if self.grid is None:
+        if self.by_quadrature is None:
             return super().facts()
-        return {"Exact answers": f"quadrature of e^(−U/T) in {self.dim} coordinate{'s' * (self.dim > 1)}"}
+        said = super().facts()
+        return {**said, "Exact answers": f"{said['Exact answers']}, of e^(−U/T)"}
 
     def log_column_density(self, values: Array) -> Array:
         return self.log_density(values)

@@ -14,7 +14,7 @@ from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.expressions import constant, densities, name, parse
 from sgmcmc_lab.samplers.expressions.normal_form import _call
 from sgmcmc_lab.samplers.parameters import SpecError
-from sgmcmc_lab.samplers.targets import bounded, boxed, long_run, newton, posterior
+from sgmcmc_lab.samplers.targets import bounded, boxed, long_run, posterior
 from sgmcmc_lab.samplers.targets.base import Target
 from sgmcmc_lab.samplers.targets.bounded import Bounded, declarations
 from sgmcmc_lab.samplers.targets.own import Table, keep
@@ -25,6 +25,7 @@ from tests.helpers.cases import for_each
 
 X = np.linspace(-1, 2, 12)
 Y = np.round(0.5 + X + 0.3 * np.sin(9 * X), 3)
+QUIET = lambda what, share: None  # noqa: E731
 LINE = Table(("x",), X[:, None], "y", Y)
 
 
@@ -235,11 +236,11 @@ def test_without_a_highest_point_there_is_a_run():
     """Eight means around one whose spread may go to 0, where the density has no bound: the run is not of them."""
     preset = PRESETS["schools"]
     target = TypedPosterior(**preset._replace(table="schools")._asdict())
-    assert target.grid is None
+    assert target.by_quadrature is None
     # 5 standard errors; log t, whose left tail is exponential, is further off than a Gaussian.
     assert schools_error(target) < 0.05
     assert 0.001 < target.uncertainty < 0.05
-    assert "Caution" not in target.facts() and "the run was in (θ − mean)/sd" in target.facts()["Exact answers"]
+    assert "Caution" not in target.facts() and "found in (θ − mean)/sd" in target.facts()["Exact answers"]
 
 
 @pytest.mark.slow
@@ -270,7 +271,7 @@ def test_the_hierarchy_is_that_of_the_prior():
     assert list(target.hierarchy) == [f"theta{k}" for k in (3, *range(5, 11))]
     z = NotCentred(table=table, parameters=target.parameters, prior=chained, row=target.row, curve="")
     at = np.random.default_rng(0).standard_normal((4, 10))
-    theta, t = z.centred(at), np.exp(at[:, 1])
+    theta, t = z.theta(at), np.exp(at[:, 1])
     # The densities differ by the Jacobian, t of each that was moved.
     assert np.allclose(z.energies_at(at), target.energies_at(theta) - 7 * np.log(t), rtol=1e-9)
 
@@ -374,67 +375,57 @@ def test_a_climb_that_takes_too_long_is_refused(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["two_means", "outliers"])
-def test_a_quadrature_looks_at_no_more_energies_than_are_counted_before(key, monkeypatch):
-    """In 1, 2 and 3 coordinates, with all of the moves that its box may take; two of three are done by the presets."""
+@pytest.mark.parametrize("key", ["two_means", "outliers", "change_point"])
+def test_a_quadrature_looks_at_no_more_energies_than_it_may(key, monkeypatch):
+    """In θ itself and in whitened coordinates, with few energies, too, and where they do not suffice."""
     target = TypedPosterior(**{**PRESETS[key]._asdict(), "table": key})
+    target.searched(QUIET)
     looks, energies = [], TypedPosterior._energies
     monkeypatch.setattr(
         TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1]
     )
-    assert target.grid is not None
-    bases, moves = target._bases(), sum(n == boxed._LINE**target.dim for n in looks)
-    most = len(bases) * boxed._MOVES
-    # As if the boxes had been moved to the last, and without the looks for a direction in which nothing falls off; all
-    # of the rest is always done.
-    looks = [n for n in looks if n > len(newton.FAR)]
-    counted = sum(looks) + (most - moves) * boxed._LINE**target.dim
-    # Of the proposals, which follow the cells, as many as it takes are made.
-    cells = boxed._SIDE[target.dim] ** target.dim
-    proposals = sum(looks[looks.index(cells) + 1 :])
-    assert boxed.MAX_DRAWS <= proposals <= boxed._PROPOSALS
-    counted += boxed._PROPOSALS - proposals
-    assert len(bases) <= moves <= most and counted == boxed.grid_points(bases)
-    # Planted fault: a bound that leaves the boxes out.
-    monkeypatch.setattr(boxed, "_MOVES", 0)
-    assert counted > boxed.grid_points(bases)
+
+    def spent(most):
+        looks.clear()
+        monkeypatch.setattr(boxed, "MAX_ENERGIES", most)
+        monkeypatch.setattr(boxed, "_FIRST_ENERGIES", most // 10)
+        target.quadrature(QUIET)
+        return sum(looks)
+
+    for most in (1_000, 30_000, 300_000):
+        # Two attempts to choose coordinates, and those that are chosen.
+        assert spent(most) <= 1.2 * most
+    # Planted fault: each move of a side may spend it all anew.
+    integrate = boxed.integrate
+    monkeypatch.setattr(boxed, "integrate", lambda *given: integrate(*given[:-1], 10**6))
+    assert spent(1_000) > 1_200
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("side", "most", "rejects"), [(100, 4 * boxed.MAX_DRAWS, True), (20, 25 * boxed.MAX_DRAWS, False)]
-)
-def test_draws_of_coarse_cells_follow_the_density(side, most, rejects, monkeypatch):
+def test_draws_of_cells_follow_the_density(monkeypatch):
     """By rejection, and by the weighted choice where that keeps few.
 
-    Planted fault: the density is constant in each cell. In small cells, where rejection keeps enough, it is too
-    small to be seen.
+    Planted fault: the density is constant in each cell.
     """
     target = TypedPosterior(**{**PRESETS["two_means"]._asdict(), "table": "two_means"})
-    grid = target.grid
-    monkeypatch.setitem(boxed._SIDE, 2, side)
-    monkeypatch.setattr(boxed, "_PROPOSALS", most)
-    looks, energies = [], TypedPosterior._energies
+    found = target.by_quadrature
 
     def distance():
-        draws = target._from_grid(grid).draws[0]
+        draws = target._drawn_from(found).draws[0]
         return max(stats.kstest(draws[:, i], column.cdf).statistic for i, column in enumerate(target.columns))
-
-    def constant_in_cells(self, theta):
-        widths = (grid.highs - grid.lows) / side
-        middles = grid.lows + widths * (np.floor((grid.basis.u(theta) - grid.lows) / widths) + 0.5)
-        return energies(self, grid.basis.theta(middles))
 
     # Exceeded by chance once in 500 choices of the seed, by independent draws of two coordinates.
     bound = stats.kstwo.isf(0.001, boxed.MAX_DRAWS)
-    monkeypatch.setattr(
-        TypedPosterior, "_energies", lambda self, theta: (looks.append(len(theta)), energies(self, theta))[1]
-    )
     assert distance() < bound
-    # The first are the cells' middles.
-    assert (sum(looks[1:]) < most) == rejects
-    monkeypatch.setattr(TypedPosterior, "_energies", constant_in_cells)
-    assert rejects or distance() > bound
+    monkeypatch.setattr(TypedPosterior, "_energies", lambda self, theta: np.zeros(len(theta)))
+    assert distance() > bound
+    # Of so few proposals that rejection keeps too little.
+    monkeypatch.undo()
+    monkeypatch.setattr(boxed, "_PROPOSALS", boxed.MAX_DRAWS // 2)
+    monkeypatch.setattr(boxed, "_MORE", 0.5)
+    bound = stats.kstwo.isf(0.001, boxed.MAX_DRAWS // 2)
+    assert distance() < bound
+    monkeypatch.setattr(TypedPosterior, "_energies", lambda self, theta: np.zeros(len(theta)))
+    assert distance() > bound
 
 
 def tries_of(monkeypatch, key="schools"):
@@ -470,7 +461,10 @@ def on_an_interval():
 
 
 @pytest.mark.slow
-def test_a_long_run_begins_where_the_density_is():
+@pytest.mark.parametrize("within", [True, False], ids=["within its edges", "in its own coordinates"])
+def test_a_long_run_begins_where_the_density_is(within, monkeypatch):
+    if not within:
+        monkeypatch.setattr(TypedPosterior, "_elsewhere", lambda self: None)
     assert abs(on_an_interval().columns[1].variance - 0.2) < 0.01
 
 
@@ -478,6 +472,7 @@ def test_a_long_run_begins_where_the_density_is():
 def test_fault_a_long_run_that_stands_where_no_density_is_ends(monkeypatch):
     monkeypatch.setattr(long_run, "_HALVINGS", 0)
     monkeypatch.setattr(long_run, "MAX_WARM_UP", 10**8)
+    monkeypatch.setattr(TypedPosterior, "_elsewhere", lambda self: None)
     with pytest.raises(SpecError, match="there is no exact answer: Hamiltonian Monte Carlo"):
         _ = on_an_interval().columns
 
@@ -641,12 +636,15 @@ UNBOUNDED = {
 
 
 def run_at_a_pole():
-    """A run whose chains are where the density is +∞, from b = 20 to 30: an unadjusted step may lead there."""
+    """A run whose chains are where the density is +∞, from b = 20 to 30: an unadjusted step may lead there. In four
+    coordinates no scan has found it before.
+    """
+    prior = "normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 1.5) + normal_lpdf(c, 0, 1) + normal_lpdf(d, 0, 1)"
     beyond = "abs(b - 25) - 5"
-    prior = f"normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 1.5) - 0.01*log({beyond} + abs({beyond}))"
-    params = {**UNBOUNDED, "table": keep(LINE).key, "parameters": "a, b", "prior": prior}
+    row = f"{UNBOUNDED['row']} - 0.001*log({beyond} + abs({beyond}))"
+    params = {"table": keep(LINE).key, "parameters": "a, b, c, d", "prior": prior, "row": row, "curve": ""}
     made = Run(RunSpec.of("posterior", "rwm", target_params=params, n_chains=2, seed=1))
-    made.position = [0.0, 25.0]
+    made.position = [0.0, 25.0, 0.0, 0.0]
     made.advance(10)
     return made
 

@@ -63,7 +63,7 @@ def exact(key, **changed):
     """Means and variances on the page, and the errors of the run that they are of; 0 where they are of quadrature."""
     target = TypedPosterior(**{**PRESETS[key]._asdict(), "table": key, **changed})
     mean, variance = (np.array([getattr(c, what) for c in target.columns]) for what in ("mean", "variance"))
-    if target.grid is not None:
+    if target.by_quadrature is not None:
         return [mean, np.zeros_like(mean), variance, np.zeros_like(variance)]
     _, of_mean, _, of_variance = estimates(target.reference.draws)
     return [mean, of_mean, variance, of_variance]

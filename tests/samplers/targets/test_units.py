@@ -128,7 +128,7 @@ def test_quadrature_is_right_in_every_unit(scale, shift, wide):
     back = np.array([[1, -x.mean()], [0, 1]])
     mean = back @ np.linalg.lstsq(design, y, rcond=None)[0]
     sd = 0.5 * wide * np.sqrt(np.diag(back @ np.linalg.inv(design.T @ design) @ back.T))
-    assert target.grid is not None
+    assert target.by_quadrature is not None
     for column, m, s in zip(target.columns, mean, sd, strict=True):
         assert abs(column.mean - m) < 1e-4 * s and abs(column.variance**0.5 / s - 1) < 1e-3
 
