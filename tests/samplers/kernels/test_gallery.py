@@ -1,12 +1,14 @@
 """Laws of the samplers that libraries have beside those of the papers, and what a slip of each does to its law."""
 
 import importlib
+import re
 
 import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.experiment import Experiment, RunSpec
+from sgmcmc_lab.samplers.kernels.adaptive_metropolis import AdaptiveMetropolis
 from sgmcmc_lab.samplers.parameters import SpecError
 from tests.helpers.checks_samplers import reference_draws, triple_verdicts
 from tests.helpers.edited import edited, faulty
@@ -131,6 +133,33 @@ def test_the_law_of_a_sampler_and_of_its_slips(s, t, params, steps, slips, tmp_p
     for right, wrong in slips:
         kernel = edited(importlib.import_module(type(sampler).__module__), right, wrong, tmp_path).advance
         assert failures(triple_verdicts(spec, faulty(sampler, kernel), steps)), wrong
+
+
+@pytest.mark.slow
+def test_adaptive_metropolis_is_as_biased_as_it_says():
+    """Fails where a mean of its sentence is 4 standard errors from that of 1,000 other chains.
+
+    The sentence has the means of 4,000 chains of seed 1, and of 1,000 of seed 2. Planted faults: a mean without bias,
+    and that of a random walk, which has none.
+    """
+    sentence = " ".join(AdaptiveMetropolis.__doc__.split("\n\n")[0].split())
+    exact, *said = map(float, re.findall(r"\d\.\d\d(?= ±|,)", sentence))
+    steps = [int(n.replace(",", "")) for n in re.findall(r"first ([\d,]+\d)", sentence)]
+    spec = RunSpec.of("banana", "adaptive_metropolis", "full", n_chains=1000, n_steps=max(steps), seed=51)
+    run = engine.Run(spec, keep_draws=True)
+    run.advance(spec.n_steps)
+    assert round(run.target.columns[1].variance, 2) == exact
+    walk = engine.Run(RunSpec.of("banana", "rwm", "full", n_chains=1000, n_steps=steps[0], seed=51), keep_draws=True)
+    walk.advance(steps[0])
+
+    def off(run, n, mean):
+        """The distance of a mean from that of the first n steps, in standard errors of both."""
+        found = (run.kept[:, :n, 1] ** 2).mean(axis=1)
+        return abs(found.mean() - mean) / np.hypot(found.std() / np.sqrt(len(found)), 0.015)
+
+    for n, mean in zip(steps, said, strict=True):
+        assert off(run, n, mean) < 4 < off(run, n, exact)
+    assert off(walk, steps[0], exact) < 4 < off(walk, steps[0], said[0])
 
 
 @pytest.mark.slow
