@@ -279,12 +279,20 @@ export function render({ model }) {
     else if (number === 1 || number % 2 === 0) answer(number)
   }
 
+  const keepSizes = () => {
+    for (const card of grid.children) {
+      card.style.setProperty("--width", `${card.offsetWidth}px`)
+      card.style.setProperty("--height", `${card.offsetHeight}px`)
+    }
+  }
   const visibility = () => say(-1)
   model.on("msg:custom", receive)
+  window.addEventListener("beforeprint", keepSizes)
   document.addEventListener("visibilitychange", visibility)
   prefersDark.addEventListener("change", visibility)
   model.on("remove", () => {
     model.off("msg:custom", receive)
+    window.removeEventListener("beforeprint", keepSizes)
     document.removeEventListener("visibilitychange", visibility)
     prefersDark.removeEventListener("change", visibility)
     ;[...grid.children].forEach(end)

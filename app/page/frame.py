@@ -16,6 +16,7 @@ _SCREEN = """
   :host(.filled) { height: calc(100vh - var(--strip, 34px) - 6px - var(--lost, 0px)); }
   :host(.filled) > .views { flex: 1 1 0; min-height: 400px; }
 }
+@media print { :host { display: block !important; } }
 .scroll-button { display: none; }
 """
 """In presenter mode what is above the pictures takes the height that it needs, and they fill the rest of the screen."""
@@ -40,13 +41,28 @@ _SX = {
         "marginRight": "12px",
     },
     "& .header > .MuiLinearProgress-root": {"display": "none"},
+    # On paper the page is as long as what it holds, and a picture is on one sheet. The address has the experiment.
+    "@media print": {
+        "&, & .main, & .main-content": {"display": "block", "height": "auto", "overflow": "visible", "margin": 0},
+        "& .MuiAppBar-root, & .MuiDrawer-root, & .main .MuiToolbar-root": {"display": "none"},
+    },
 }
+_SEEN = {
+    "styleOverrides": {
+        "root": {
+            "@media (forced-colors: active)": {"&.Mui-selected": {"outline": "3px solid", "outlineOffset": "-4px"}}
+        }
+    }
+}
+"""Forced colours leave out the fill that shows what is chosen."""
 _COMPONENTS = {
     # An interactive tooltip covers the next button and takes its click; beside a narrow button it would be as narrow.
     "MuiTooltip": {
         "defaultProps": {"disableInteractive": True},
         "styleOverrides": {"tooltip": {"width": "max-content", "maxWidth": 300}},
     },
+    "MuiToggleButton": _SEEN,
+    "MuiMenuItem": _SEEN,
     # The page's title is its first heading, and what only keeps a place free is none.
     "MuiTypography": {"defaultProps": {"variantMapping": {"h3": "h1", "h5": "div"}}},
 }

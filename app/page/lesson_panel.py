@@ -45,6 +45,10 @@ BESIDE = f"""
   :host(.free) .lesson {{ position: static; }}
   .beside {{ flex: none; }}
 }}
+@media print {{
+  :host, .beside {{ display: block !important; }}
+  .lesson {{ position: static !important; max-height: none !important; border: none !important; }}
+}}
 """
 """The lesson beside the views; on a narrow page a sheet in the lower half of the screen, below which they scroll, and
 lower where the parts of a step stand above the views.
@@ -84,6 +88,7 @@ _OPTION = """
 .answer[data-state="right"] { border-color: #2e9e57; background: color-mix(in srgb, #2e9e57 16%, transparent); }
 .answer[data-state="wrong"] { border-color: #d3473d; background: color-mix(in srgb, #d3473d 14%, transparent); }
 .answer[data-state="other"] { opacity: .65; }
+@media (forced-colors: active) { .answer[data-state="right"] { border-width: 4px; } .answer[data-state="wrong"] { border-style: dashed; } }
 """
 
 

@@ -18,6 +18,7 @@ _STRIP = """
 .strip button { font: inherit; color: inherit; background: none; border: 0; border-radius: 4px; padding: 3px 8px; cursor: pointer; }
 .strip button:hover { background: #8883; }
 .strip kbd { font: 600 13px/1.3 Roboto, sans-serif; border: 1px solid #8888; border-radius: 4px; padding: 0 6px; margin-right: 6px; }
+@media print { .strip { display: none; } }
 """
 SX = {
     "& .header": {"visibility": "hidden"},

@@ -1,5 +1,7 @@
 """Nothing on the page covers a curve, is cut off, or is too small to read: from the page's own layout boxes."""
 
+import re
+
 from sgmcmc_lab.lessons.layout import faults
 from tests.browser import VIEWPORT
 from tests.browser.lab import WALK, Lab, wait_until
@@ -126,3 +128,74 @@ def test_on_a_phone_the_part_of_a_step_that_is_drawn_is_seen(page, server):
     ends = lab.until(lambda: page.evaluate(LIT), "a part that is drawn")
     assert len(ends) == 1
     assert ends[0] <= PHONE["width"]
+
+
+PRINTED = """() => {
+  const walk = function* (root) { for (const one of root.querySelectorAll("*")) { yield one; if (one.shadowRoot) yield* walk(one.shadowRoot) } }
+  const found = []
+  for (const card of [...walk(document)].filter((one) => one.matches(".card"))) {
+    const box = card.getBoundingClientRect()
+    for (const canvas of [...walk(card)].filter((one) => one.matches("canvas"))) {
+      const { right, bottom } = canvas.getBoundingClientRect()
+      if (right > box.right || bottom > box.bottom) found.push("a picture is larger than its card")
+    }
+    if (getComputedStyle(card).breakInside !== "avoid") found.push("a picture may be on two sheets")
+    for (let one = card.parentElement; one; one = one.parentElement ?? one.getRootNode().host)
+      if (getComputedStyle(one).overflow !== "visible" && one.scrollHeight > one.clientHeight) found.push(`${one.className} cuts it off`)
+  }
+  return found
+}"""
+SIZES = """() => { %s return [...walk(document)].filter((one) => one.matches(".card")).map((one) => [one.offsetWidth, one.offsetHeight]) }"""
+
+
+def test_a_printed_page_has_all_pictures_whole(page, server):
+    """Fails where sheets lack a picture or cut one: a page that is no longer than the screen has one sheet.
+
+    Planted faults: a page as high as the screen, and a card that is narrower than on the screen, as its canvas is not.
+    """
+    lab = Lab(page, server).open("?target=quartic&lane=hmc&views=state,marginal,ks,trace,autocorrelation,kl,energies")
+    lab.until(lambda: len(lab.figures()) == 7, "the figures")
+    lab.press("Pause")
+    lab.settled()
+    before = page.evaluate(SIZES % WALK)
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) >= 3
+    page.emulate_media(media="print")
+    lab.until(lambda: page.evaluate(PRINTED) == [], lambda: page.evaluate(PRINTED))
+    assert page.evaluate(SIZES % WALK) == before
+    card = page.locator(".card").last
+    card.evaluate("(one) => one.style.setProperty('--width', '100px')")
+    assert page.evaluate(SIZES % WALK) != before
+    page.locator(".main").evaluate("(one) => Object.assign(one.style, { overflow: 'hidden', height: '100vh' })")
+    assert any("cuts it off" in one for one in page.evaluate(PRINTED))
+    page.emulate_media(media="screen")
+
+
+LOOK = """(one) => {
+  const { outlineStyle, outlineWidth, borderWidth, borderStyle, fontWeight } = getComputedStyle(one)
+  return [outlineStyle, outlineWidth, borderWidth, borderStyle, fontWeight].join(" ")
+}"""
+"""The parts of a look that forced colours leave as they are."""
+
+
+def test_what_is_chosen_is_seen_in_forced_colours(page, server):
+    """Fails where a button that is pressed, or an answer that is right or wrong, differs from the others by a fill
+    alone, as each does without forced colours."""
+    lab = Lab(page, server).open("?lesson=langevin")
+    lab.until(lambda: page.locator("button.answer").count() == 3, "answers")
+    page.locator("button.answer").last.click()
+    lab.until(lambda: page.locator(".answer[data-state=wrong]").count() == 1, "a reply")
+    answers = page.locator("button.answer")
+    assert len({answers.nth(i).evaluate(LOOK) for i in range(3)}) == 1
+    page.emulate_media(forced_colors="active")
+    states = {answers.nth(i).get_attribute("data-state"): answers.nth(i).evaluate(LOOK) for i in range(3)}
+    assert len(states) == len(set(states.values())) == 3, states
+    lab.open("?target=quartic&lane=sgld&play=0")
+    chosen, others = (
+        {one.evaluate(LOOK) for one in page.locator(f"button[aria-pressed={on}]").all()} for on in ("true", "false")
+    )
+    assert chosen and others and not chosen & others
+    page.emulate_media(forced_colors="none")
+    chosen, others = (
+        {one.evaluate(LOOK) for one in page.locator(f"button[aria-pressed={on}]").all()} for on in ("true", "false")
+    )
+    assert chosen & others, "without forced colours the fill is enough"
