@@ -461,11 +461,12 @@ class Run:
         self.steps += done
         self._counted += int(self.counts[jit.GRADIENTS])
         self.counts[jit.GRADIENTS] = 0
+        above = self.counts[jit.ABOVE] > 0
         if self.steps <= self.burn_in:
             self.counted_from = self.steps
             self.counts[:] = 0
         if done < n:
-            self.divergence = Divergence.of(self.sampler, self.target, self.steps)
+            self.divergence = Divergence.of(self.sampler, self.target, self.steps, above)
         elif self.target.watched:
             energies = self.target.energies_at(self.position)
             if np.isneginf(energies).any():

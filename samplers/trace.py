@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels.base import Sampler
 from sgmcmc_lab.samplers.parameters import SpecError
+from sgmcmc_lab.samplers.requirements import BATCH
 from sgmcmc_lab.samplers.running_statistics import Statistics
 from sgmcmc_lab.samplers.targets.base import SIMPLEX, Array, Target
 
@@ -39,8 +40,18 @@ class Divergence:
     """Whether the sampler was refused, so that another one may go on from here."""
 
     @classmethod
-    def of(cls, sampler: Sampler, target: Target, step: int) -> "Divergence":
-        """The sentence a person reads: what happened and what to change."""
+    def of(cls, sampler: Sampler, target: Target, step: int, above: bool = False) -> "Divergence":
+        """The sentence a person reads: what happened and what to change; ``above``: a rate was above its bound."""
+        if above:
+            known = {"lipschitz": target.lipschitz}
+            if BATCH in target.provides:
+                known["lipschitz_of_each"] = target.lipschitz_of_each
+            said = " or ".join(f"{name}, {np.max(values):g} at most," for name, values in known.items())
+            return cls(
+                step,
+                f"{sampler.title} stopped on {target.title} at step {step + 1:,}: a rate of events was above its bound. "
+                f"The target's {said} is too small; allowed are C_i with |∂_iU(θ) − ∂_iU(θ′)| ≤ C_i‖θ − θ′‖ for all θ and θ′.",
+            )
         step_size = getattr(sampler, "step_size", None)
         advice = f"Make the step size smaller than {step_size:g}" if step_size is not None else "Choose another sampler"
         return cls(

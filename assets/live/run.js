@@ -4,7 +4,7 @@ import { numbersOf } from "./engine.js"
 import { Followed } from "./followed.js"
 import { general } from "./format.js"
 
-export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS, TURNED, DIVERGED] = [0, 1, 2, 3, 4, 5, 6]
+export const [ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS, TURNED, DIVERGED, ABOVE] = [0, 1, 2, 3, 4, 5, 6, 8]
 export const [STEPS, KEPT, STRIDE, WRITTEN, WEIGHT] = [0, 1, 2, 3, 4]
 /** The `momentum` of samplers that keep it from step to step. */
 const KEPT_MOMENTUM = "kept"
@@ -341,11 +341,12 @@ export class Run {
     const counts = this.engine.view(this.arrays.counts)
     this.counted += counts[GRADIENTS]
     counts[GRADIENTS] = 0
+    const above = counts[ABOVE] > 0
     if (this.steps <= this.burnIn) {
       this.countedFrom = this.steps
       this._restartCounts()
     }
-    if (done < n) this._stop(this.sampler.divergence)
+    if (done < n) this._stop(above ? this.sampler.above : this.sampler.divergence)
     else if (this.target.watched && this.energies().some((u) => u === -Infinity)) this._stop(this.target.unbounded)
   }
 

@@ -135,12 +135,13 @@ class Info(NamedTuple):
     """Running sums over chains and steps: [accepted proposals, clipped injected variances, ‖v‖², ξ, gradients,
     turned trajectories, divergent transitions]; ‖v‖² and ξ of samplers with a velocity, gradients, or data, of those
     whose steps differ in them, the trajectories that turned back at an implicit step without a solution, and those
-    whose energy error is too large. Then the number of the next step, at the beginning of a call. Behind these, where
-    a run looks at them, the places of the last divergent transitions: :data:`N_MARKS` times step · chains + chain, and
-    as many θ after them. With a third array here the generic recipe took 50 ns a step longer."""
+    whose energy error is too large. Then the number of the next step, at the beginning of a call, and rates above
+    their bound. Behind these, where a run looks at them, the places of the last divergent transitions: :data:`N_MARKS`
+    times step · chains + chain, and as many θ after them. With a third array here the generic recipe took 50 ns a step
+    longer."""
 
 
-ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS, TURNED, DIVERGED, CLOCK, N_COUNTS = range(9)
+ACCEPTED, CLIPPED, SQUARE, THERMOSTAT, GRADIENTS, TURNED, DIVERGED, CLOCK, ABOVE, N_COUNTS = range(10)
 N_MARKS = 512
 """So many divergent transitions keep their place."""
 

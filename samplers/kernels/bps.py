@@ -1,6 +1,6 @@
 """The bouncy particle sampler: straight lines that are reflected at the gradient."""
 
-from math import sqrt
+from math import isnan, sqrt
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sgmcmc_lab.samplers.kernels.base import KEPT
 from sgmcmc_lab.samplers.kernels.noisy_gradient import start
 from sgmcmc_lab.samplers.kernels.piecewise import (
     Piecewise,
+    above,
     constants,
     distance,
     most_events,
@@ -54,7 +55,8 @@ def advance(rng, state, model, source, params, out, n, info):
             if source.batch_size == 0:
                 model.gradient(theta[c : c + 1], grad[c : c + 1], model.params)
                 info.counts[jit.GRADIENTS] += 1
-            while True:
+            # A chain that was stopped makes no more events.
+            while not isnan(theta[c, 0]):
                 if source.batch_size == 0:
                     level, growth = dot(v, grad[c]), 0.0
                 else:
@@ -95,7 +97,10 @@ def advance(rng, state, model, source, params, out, n, info):
                             state.memory[c],
                         )
                         info.counts[jit.GRADIENTS] += 1
-                    if rng.random() * (level + growth * first) < dot(v, grad[c]):
+                    rate = dot(v, grad[c])
+                    if above(rate, level, growth * first, theta[c], info.counts):
+                        break
+                    if rng.random() * (level + growth * first) < rate:
                         bounce(v, grad[c])
             for i in range(dim):
                 out[t, c, i] = theta[c, i]

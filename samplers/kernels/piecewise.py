@@ -22,6 +22,8 @@ MOST_GRADIENTS = 1000
 """The most events with the gradient of all data that are proposed in a step."""
 MOST_DATA = 250_000
 """The most data that the minibatches of a step look at, where this allows more events."""
+ROUNDING = 1e-6
+"""A rate may be above its bound by so much of the bound's terms: where the gradient is linear they are equal."""
 _AT_ONCE = 65_536
 """Data whose gradients are computed at a time."""
 
@@ -62,6 +64,16 @@ def waiting_time(level, growth, exponential):
     """The time at which the integral of (level + growth·t)⁺ is ``exponential``: the first event at this rate."""
     root = sqrt(max(level, 0.0) ** 2 + 2 * growth * exponential)
     return 2 * exponential / (level + root) if level > 0 else (root - level) / growth
+
+
+@jit.helper
+def above(rate, level, grown, x, counts):
+    """Whether a rate is above its bound, level + grown, which ends the run: thinning would be of another process."""
+    if not rate > level + grown + ROUNDING * (abs(level) + grown):
+        return False
+    counts[jit.ABOVE] += 1
+    stop(x)
+    return True
 
 
 @jit.helper

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.kernels.piecewise import (
     Piecewise,
+    above,
     constants,
     distance,
     most_events,
@@ -36,13 +37,13 @@ def advance(rng, state, model, source, params, out, n, info):
                 info.counts[jit.GRADIENTS] += 1
             while True:
                 away = distance(theta[c], mode) if source.batch_size > 0 else 0.0
-                first, which, bound = inf, 0, 0.0
+                first, which, start_rate, grown = inf, 0, 0.0, 0.0
                 for i in range(dim):
                     level = highest[i] + lipschitz[i] * away if source.batch_size > 0 else v[c, i] * grad[c, i]
                     growth = lipschitz[i] * speed
                     time = waiting_time(level, growth, rng.standard_exponential())
                     if time < first:
-                        first, which, bound = time, i, level + growth * time
+                        first, which, start_rate, grown = time, i, level, growth * time
                 flight = min(first, left)
                 for i in range(dim):
                     theta[c, i] += flight * v[c, i]
@@ -60,7 +61,10 @@ def advance(rng, state, model, source, params, out, n, info):
                         rng, theta[c : c + 1], grad[c : c + 1], each, model, state.data, source.params, state.memory[c]
                     )
                 info.counts[jit.GRADIENTS] += 1
-                if rng.random() * bound < v[c, which] * grad[c, which]:
+                rate = v[c, which] * grad[c, which]
+                if above(rate, start_rate, grown, theta[c], info.counts):
+                    break
+                if rng.random() * (start_rate + grown) < rate:
                     v[c, which] = -v[c, which]
             for i in range(dim):
                 out[t, c, i] = theta[c, i]

@@ -29,7 +29,7 @@ from sgmcmc_lab.samplers.kernels.exact import Exact
 from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving
 from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.models.batch_size import scan_chain
-from sgmcmc_lab.samplers.requirements import MODE
+from sgmcmc_lab.samplers.requirements import LIPSCHITZ, MODE
 from sgmcmc_lab.samplers.targets import expectations
 from sgmcmc_lab.samplers.targets.base import Array, Normals, Target
 from sgmcmc_lab.samplers.targets.logistic_large import draw_normals
@@ -280,11 +280,12 @@ def of_sampler(sampler: Sampler, target: Target) -> dict[str, Any]:
         "refusal": sampler.refusal(target.sampled),
         "step_size": getattr(sampler, "step_size", None),
         "divergence": _when_it_diverges(sampler, target),
+        "above": _when_it_diverges(sampler, target, above=True) if LIPSCHITZ in sampler.requires else "",
     }
 
 
-def _when_it_diverges(sampler: Sampler, target: Target) -> str:
-    message = Divergence.of(sampler, target, 0).message.replace("at step 1:", f"at step {STEP}:")
+def _when_it_diverges(sampler: Sampler, target: Target, above: bool = False) -> str:
+    message = Divergence.of(sampler, target, 0, above).message.replace("at step 1:", f"at step {STEP}:")
     step_size = getattr(sampler, "step_size", None)
     return message if step_size is None else message.replace(f"than {step_size:g} and", f"than {STEP_SIZE} and")
 

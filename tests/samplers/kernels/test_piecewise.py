@@ -9,10 +9,12 @@ from sgmcmc_lab.samplers import engine
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.live.description import of_run
 from sgmcmc_lab.samplers.requirements import BATCH, LIPSCHITZ
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.cases import for_each
 from tests.helpers.checks_samplers import FEW_DATA
+from tests.helpers.edited import faulty
 from tests.helpers.statistics import draws_of, exact_start, failures, fast_cdf, ks_verdict, mean_verdict, start_with
 
 # --- Lipschitz constants ----------------------------------------------------------------------------------------
@@ -206,11 +208,7 @@ def bps_half_a_bounce(rng, state, model, source, params, out, n, info):
 
 
 FAULTS = [
-    ("zigzag", "minibatch_cv", zigzag_bound_too_low),
-    ("zigzag", "minibatch", zigzag_mode_forgotten),
     ("zigzag", "minibatch_cv", zigzag_without_positive_part),
-    ("bps", "minibatch_cv", bps_bound_too_low),
-    ("bps", "minibatch", bps_mode_forgotten),
     ("bps", "minibatch_cv", bps_half_a_bounce),
 ]
 
@@ -219,6 +217,47 @@ FAULTS = [
 @pytest.mark.parametrize(("s", "g", "kernel"), FAULTS)
 def test_faults_are_seen(s, g, kernel):
     assert failures(verdicts(spec_of(s, g), kernel))
+
+
+# --- rates above their bound ------------------------------------------------------------------------------------
+
+TOO_LOW = [
+    ("zigzag", "minibatch_cv", zigzag_bound_too_low),
+    ("zigzag", "minibatch", zigzag_mode_forgotten),
+    ("bps", "minibatch_cv", bps_bound_too_low),
+    ("bps", "minibatch", bps_mode_forgotten),
+]
+
+
+@for_each(("s", "g", "kernel"), TOO_LOW)
+def test_a_bound_that_is_too_low_ends_the_run(s, g, kernel):
+    """Fails where a kernel goes on with the rate of a minibatch above its bound."""
+    sampler = spec_of(s, g).make_sampler()
+    run = start_with(spec_of(s, g), faulty(sampler, kernel))
+    run.advance(30)
+    assert run.divergence is not None and "a rate of events was above its bound" in run.divergence.message
+
+
+@pytest.mark.parametrize("s", ["zigzag", "bps"])
+@pytest.mark.parametrize("burn_in", [0, 1000])
+def test_a_lipschitz_constant_half_as_large_is_named(s, burn_in, monkeypatch):
+    """Fails where a run with half of the right constant goes on, or is blamed on its step size. With the right one, of
+    a gradient that is linear, no rate is above its bound by more than rounding, from far away either."""
+    far = {"target_params": {"mean": 10.0, "sd": 0.07}, "start": (1e4,), "n_chains": 20, "burn_in": burn_in}
+    run = engine.Run(RunSpec.of("gaussian", s, **far))
+    run.advance(3000)
+    assert run.divergence is None
+    right = TARGETS["gaussian"].lipschitz
+    monkeypatch.setattr(TARGETS["gaussian"], "lipschitz", property(lambda self: right.fget(self) / 2))
+    run = engine.Run(RunSpec.of("gaussian", s, n_chains=2, burn_in=burn_in))
+    run.advance(100)
+    assert run.divergence is not None and run.steps < 100
+    assert run.divergence.message == (
+        f"{run.sampler.title} stopped on Gaussian at step {run.steps + 1}: a rate of events was above its bound. The target's "
+        "lipschitz, 0.5 at most, is too small; allowed are C_i with |∂_iU(θ) − ∂_iU(θ′)| ≤ C_i‖θ − θ′‖ for all θ and θ′."
+    )
+    described = of_run(run.spec)["sampler"]["above"]
+    assert described.replace("{step}", str(run.steps + 1)) == run.divergence.message
 
 
 # --- paths ------------------------------------------------------------------------------------------------------
