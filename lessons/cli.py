@@ -76,6 +76,8 @@ def _do(options: argparse.Namespace) -> int:
             "table", str(RESULTS), "it holds all lessons at full length: python -m sgmcmc_lab.lessons all --table"
         )
     if options.site is not None:
+        if set(options.names) - {"all"}:
+            raise SpecError("site", str(options.site), "it holds the whole course; NAME --live FILE writes one lesson")
         return _site(list(library.lessons.values()), options.site)
     if options.live is not None:
         return _live(_chosen(library, options.names), options.live)
