@@ -261,7 +261,7 @@ class Target(param.ParameterizedABC):
     title: ClassVar[str]
     tex: ClassVar[str]
     """U(θ) in LaTeX."""
-    source: ClassVar[str] = ""
+    source: str = ""
     """Where the target comes from, for its card."""
     support: ClassVar[str] = LINE
     geometry: ClassVar[type[Manifold]] = Euclidean

@@ -204,6 +204,12 @@ class OfTable(Target):
         """Somebody's own table, for :func:`keep`. Raises :class:`~samplers.files.FileError`."""
         return read(files, cls.two_kinds, form)
 
+    def __init__(self, **values: Any):
+        super().__init__(**values)
+        if self.table not in self.built_in:
+            # The rest is the source of a table that is always there.
+            self.source = self.source.partition("; data of")[0]
+
     def check(self) -> None:
         # Of columns that are multiples of each other, or of very different sizes, the curvature has no inverse.
         sizes = np.linalg.svd(self.covariates, compute_uv=False)

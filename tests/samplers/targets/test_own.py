@@ -247,3 +247,11 @@ def squares(target, sampler, factor):
         found.append(run.position.copy())
     mean, variance = np.array([(column.mean, column.variance) for column in run.target.columns]).T
     return ((np.array(found) - mean) ** 2).mean(axis=(0, 1)) / variance
+
+
+def test_an_own_table_has_no_source_of_its_data():
+    """Fails where the card of somebody's own table says that the data are another's."""
+    assert "data of Efron" in TableLinear().source and "data of Anderson" in TableLogistic().source
+    linear, logistic = keep(TableLinear.read({"mine.csv": GOOD})), keep(TableLogistic.read({"mine.csv": csv(KINDS)}))
+    assert TableLinear(table=linear.key).source == "The normal–inverse-gamma posterior"
+    assert TableLogistic(table=logistic.key).source == "Welling & Teh 2011, section 5.2"
