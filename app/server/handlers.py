@@ -46,6 +46,8 @@ _SENTENCE = (
     '<p style="font: 18px/1.5 sans-serif; max-width: 36em; margin: 2em auto; padding: 0 1em; overflow-wrap: anywhere">{}</p>\n'
 )
 """A page that says why there is none, also on a phone."""
+_TORNADOS = b"<html><title>%d: "
+"""How Tornado's own page of an error begins."""
 _TOO_MANY_PAGES = f"{MOST_WAITING} pages are being made for your network already, which is as many as may wait. Try again in a minute."
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -245,7 +247,20 @@ class Refused(RequestHandler):
 
 def _refuse(handler: RequestHandler, sentence: str, status: int = 403) -> None:
     handler.set_status(status)
-    handler.finish(_SENTENCE.format(escape(sentence)))
+    handler.finish(_page(sentence))
+
+
+def _page(sentence: str) -> bytes:
+    return _SENTENCE.format(escape(sentence)).encode()
+
+
+def _without_page(status: int, request: HTTPServerRequest) -> str:
+    """Why Tornado or Bokeh has no answer, for a person who has typed an address."""
+    if status == 405:
+        return f"The lab takes no {request.method} requests at this address."
+    if status >= 500:
+        return "The lab could not answer, and its log says why. Try again in a moment."
+    return f"The address {request.path[:100]} is no page of the lab. Its page is at /app."
 
 
 class _Refusable(Matcher):
@@ -297,12 +312,18 @@ class GuardedTornado(BokehTornado):
         self.default_router.rules.insert(0, Rule(_Refusable(guard), Refused, {"guard": guard}))
 
         class Headers(OutputTransform):
+            def __init__(self, request: HTTPServerRequest):
+                self._request = request
+
             def transform_first_chunk(
                 self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
             ) -> tuple[int, HTTPHeaders, bytes]:
                 for name, value in {"Content-Security-Policy": guard.policy(), **_HEADERS}.items():
                     headers.setdefault(name, value)
                 headers.pop("Server", None)
+                if chunk.startswith(_TORNADOS % status_code):
+                    chunk = _page(_without_page(status_code, self._request))
+                    headers["Content-Length"] = str(len(chunk))
                 return status_code, headers, chunk
 
         self.add_transform(Headers)

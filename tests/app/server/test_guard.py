@@ -1025,6 +1025,27 @@ def test_whatever_is_asked_for_is_answered_in_a_sentence(server, line, headers, 
     assert body.count(b".") >= 1 and (b"allowed are 65,536" in body) == (status == b"403")
 
 
+@pytest.mark.parametrize(
+    ("line", "status", "sentence"),
+    [
+        ("GET /nothing<b>", b"404", b"The address /nothing&lt;b&gt; is no page of the lab. Its page is at /app."),
+        ("GET /static/js/", b"403", b"The address /static/js/ is no page of the lab. Its page is at /app."),
+        ("DELETE /app", b"405", b"The lab takes no DELETE requests at this address."),
+    ],
+    ids=["nothing", "folder", "method"],
+)
+def test_an_address_without_a_page_is_answered_in_a_sentence(server, line, status, sentence):
+    """Fails where a page is Tornado's own, without the lab's headers, or of another length than it says."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=300) as asked:
+        asked.sendall(f"{line} HTTP/1.1\r\nHost: localhost:{server.port}\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while part := asked.recv(65_536):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.split()[1] == status and b"nosniff" in head and b"Content-Security-Policy" in head
+    assert sentence in body and f"Content-Length: {len(body)}".encode() in head
+
+
 def test_other_sites_cannot_make_the_server_work(server):
     """A page of another site may link to the lab. It gets no script, picture, frame or text of it."""
 
