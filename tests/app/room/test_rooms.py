@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,13 @@ async def three_hundred(rooms, code, secret):
 
 def test_each_of_three_hundred_answers_is_counted_once():
     assert in_a_room(three_hundred) == (300, [75] * 4)
+
+
+def test_the_teacher_reads_that_one_computer_can_vote_many_times():
+    """Fails where her part of SECURITY.md leaves it out while marks that one computer makes are 300 students."""
+    short, _ = (Path(__file__).parents[3] / "SECURITY.md").read_text(encoding="utf-8").split("## What people type")
+    said = "every page counts as a student, so that one computer can fill a room and vote many times"
+    assert (said in " ".join(short.split())) == (in_a_room(three_hundred)[0] == 300)
 
 
 def test_a_double_count_is_seen():
