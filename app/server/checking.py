@@ -77,6 +77,8 @@ def first_frame() -> float:
 
     Raises the error of whatever keeps the page from opening, or TimeoutError.
     """
+    from bokeh.core.validation import silence
+    from bokeh.core.validation.warnings import EMPTY_LAYOUT
     from bokeh.server.server import Server
     from panel.io.application import build_single_handler_application
     from tornado.ioloop import IOLoop
@@ -86,6 +88,8 @@ def first_frame() -> float:
 
     handlers.install()
     patches.install()
+    # As panel serve does: a part of a page may be empty until somebody needs it.
+    silence(EMPTY_LAYOUT)
 
     async def opened() -> float:
         application = build_single_handler_application(str(Path(__file__).parent.parent / "main.py"))
