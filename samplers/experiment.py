@@ -175,6 +175,11 @@ class Experiment:
         return is_model(self.target.key)
 
     @property
+    def density(self) -> tuple[Choice, float]:
+        """What its exact answers are of: the target with its parameters, and the temperature."""
+        return self.target, self.temperature
+
+    @property
     def of_own_data(self) -> bool:
         """Whether the data are somebody's own, which neither a link nor a saved file holds."""
         if self.of_model:

@@ -73,7 +73,7 @@ def _prepare_readings() -> None:
 class Search(NamedTuple):
     """The exact answers of a target, while a thread computes them."""
 
-    target: Choice
+    density: tuple[Choice, float]
     progress: Progress
     job: asyncio.Future[None]
     began: float
@@ -98,7 +98,7 @@ class Search(NamedTuple):
 
         job = asyncio.get_running_loop().run_in_executor(_FINDER.of(share), find)
         job.add_done_callback(_retrieve_error)
-        return cls(experiment.target, progress, job, time.perf_counter(), go_on)
+        return cls(experiment.density, progress, job, time.perf_counter(), go_on)
 
 
 class Runner(Live):
@@ -307,9 +307,9 @@ class Runner(Live):
         return job.result()
 
     def _search_for(self, experiment: Experiment) -> Search:
-        """The search for its exact answers, which goes on where the page begins again on the same target."""
+        """The search for its exact answers, which goes on where the page begins again on the same density."""
         search = self._search
-        if search is None or search.target != experiment.target or search.job.done() or search.progress.cancelled:
+        if search is None or search.density != experiment.density or search.job.done() or search.progress.cancelled:
             if search is not None:
                 search.progress.cancelled = True
             search = self._search = Search.of(experiment, self._finding)
@@ -319,7 +319,7 @@ class Runner(Live):
     def _searched(self) -> bool:
         """Whether the page still waits for the answers that are being computed."""
         search = self._search
-        return search is not None and not self._cancelled.is_set() and search.target == self.state.experiment.target
+        return search is not None and not self._cancelled.is_set() and search.density == self.state.experiment.density
 
     async def _unknown(self, search: Search, experiment: Experiment, readings: Sequence[Any]) -> Lanes:
         """The lanes on a target whose exact answers are being computed: after a moment, beside rough ones."""

@@ -97,7 +97,7 @@ class Improving:
     def _shown(self) -> Any:
         experiment = self._state.experiment
         sampler = experiment.lanes[self._lane].sampler if self._lane < len(experiment.lanes) else None
-        return sampler, experiment.target, experiment.temperature
+        return sampler, experiment.density
 
     def _begin(self) -> None:
         state = self._state

@@ -272,7 +272,7 @@ class Page(Session):
 
     @after_load
     def show_facts(self, facts: dict[str, str]) -> None:
-        self._facts = self.state.experiment.target, facts
+        self._facts = self.state.experiment.density, facts
         if self.state.upload is not None:
             self.later(self._show_formats)
         if self._told:
@@ -300,7 +300,7 @@ class Page(Session):
             self.show_cards(cards(state))
         # Formulas take the browser and the server a moment; other data change no formula.
         of, facts = self._facts
-        entries = about(of_card(experiment), facts if of == experiment.target else {}, experiment.temperature)
+        entries = about(of_card(experiment), facts if of == experiment.density else {}, experiment.temperature)
         self._formulas[0][-1].object = description(entries)
 
 

@@ -71,7 +71,7 @@ class Shown:
             # A recording serves one experiment only.
             return self.experiment, self.views, self.axis, self.speed, *place
         lanes = tuple((lane.sampler.key, lane.gradient.key, lane.schedule) for lane in self.experiment.lanes)
-        return self.experiment.target, lanes, *place
+        return self.experiment.density, lanes, *place
 
 
 @dataclass(frozen=True)

@@ -827,6 +827,28 @@ def test_reset_and_a_slider_do_not_begin_the_long_run_again(monkeypatch):
 
 
 @pytest.mark.slow
+def test_another_temperature_has_a_search_of_its_own(monkeypatch):
+    """Fails where the answers of T = 1 are waited for in place of those of T = 2, which nobody would have found."""
+    answer = SlowAnswer(monkeypatch)
+
+    async def live():
+        stage = await answer.begun()
+        first, shown = stage.runner._search, stage.runner.lanes
+        stage.state.set_temperature(2.0)
+        # The picture of T = 1 is not that of T = 2.
+        assert DensityLanes.scene(stage.state, shown) is None
+        await stage.runner._begin()
+        search, lanes = stage.runner._search, stage.runner.lanes
+        assert search is not first and first.progress.cancelled
+        assert lanes.early and lanes.experiment.temperature == 2
+        answer.open.set()
+        await stage.runner._search_ends
+        assert not lanes.early and lanes.experiment.make_target().ready
+
+    asyncio.run(live())
+
+
+@pytest.mark.slow
 def test_a_long_run_that_is_cancelled_leaves_the_chains(monkeypatch):
     answer = SlowAnswer(monkeypatch)
 

@@ -134,7 +134,7 @@ class DensityLanes(Lanes):
         if (
             isinstance(lanes, DensityLanes)
             and lanes._begun_early
-            and lanes.experiment.target == state.experiment.target
+            and lanes.experiment.density == state.experiment.density
         ):
             target = lanes.runs[0].target
         if not target.ready:

@@ -61,6 +61,7 @@ def test_the_fragment_has_the_values_after_all_changes():
         (FIRST.replace("&lane=hmc", ""), False),
         (FIRST.replace("quartic", "gaussian"), False),
         (FIRST.replace("marginal,ks", "marginal,trace"), False),
+        (f"{FIRST}&temperature=4", False),
         (f"{FIRST}&coordinate=2", False),
         ("?lesson=langevin&step=2", False),
     ],
