@@ -53,8 +53,9 @@ def raced(experiment: Experiment, target: str) -> Experiment:
 
 
 def target_text(experiment: Experiment) -> str:
-    """The target as a link writes it."""
-    return experiment.to_query().partition("target=")[2].partition("&")[0]
+    """The target as a link writes it, with the temperature where it is not 1: a hot one is easier."""
+    words = (word for word in experiment.to_query().split("&") if word.startswith(("target=", "temperature=")))
+    return "&".join(words).removeprefix("target=")
 
 
 def measure(made: Experiment) -> dict[str, Any]:

@@ -118,11 +118,13 @@ def _raced(room_state: RoomState, student: str, maker: bool) -> dict[str, Any]:
 
 
 def _named(target: str) -> str:
-    """A target of a link by its title, with what is chosen of it in short."""
-    key, _, chosen = unquote_plus(target).partition("(")
+    """A target of a link by its title, with what is chosen of it in short, and its temperature."""
+    named, _, heat = target.partition("&temperature=")
+    key, _, chosen = unquote_plus(named).partition("(")
     values = chosen.removesuffix(")").replace(":", " ").replace(";", ", ")
     title = TARGETS[key].title if key in TARGETS else key
-    return f"{title}{f' ({shorten(values, LONGEST_VALUES)})' if values else ''}"
+    at = f" at T = {heat.removesuffix('.0')}" if heat else ""
+    return f"{title}{f' ({shorten(values, LONGEST_VALUES)})' if values else ''}{at}"
 
 
 def _question(ask: Ask) -> tuple[Question, tuple[int, ...]] | None:

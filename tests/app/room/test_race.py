@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy import special
 
-from sgmcmc_lab.app.room import race
+from sgmcmc_lab.app.room import race, shown
 from sgmcmc_lab.app.room.rooms import RoomState
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.diagnostics import autocorrelation
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.parameters import SpecError
 
 SLOW = {"key": "correlated_gaussian", "params": {"rho": 0.0, "sd1": 0.5, "sd2": 2.0}}
 """θ₂ moves sixteen times as slowly as θ₁."""
@@ -68,6 +69,22 @@ def test_gradients_for_a_draw_count_those_of_a_step(n_leapfrog):
     steps = race.GRADIENTS // per_step
     draws = draws_of(made, steps)
     assert race.measure(made)["tau"] == pytest.approx(per_step * max(sokal(draws[..., k]) for k in range(2)), rel=0.1)
+
+
+def test_a_race_has_a_temperature():
+    """On a hot double well chains change modes at once. Planted fault: the race has a target alone."""
+    hot, own = (
+        Experiment.from_dict({"target": "double_well", "lanes": [sgld(0.05)], "temperature": t}) for t in (4, 1)
+    )
+    text, cold = race.target_text(hot), race.target_text(own)
+    assert race.raced(hot, text).temperature == 4 and race.raced(own, cold).temperature == 1
+    for experiment, other in ((hot, cold), (own, text)):
+        with pytest.raises(SpecError, match="allowed is the target of the race"):
+            race.raced(experiment, other)
+    found = race.measure_link(hot.to_query(), text)
+    assert "&temperature=4" in found["link"]
+    assert found["ks"] == race.measure(race.raced(hot, text))["ks"] != race.measure(race.raced(own, cold))["ks"]
+    assert shown._named(text) == "Double well at T = 4" and shown._named(cold) == "Double well"
 
 
 def test_ks_is_the_mean_over_the_columns():
