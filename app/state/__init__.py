@@ -230,8 +230,15 @@ class AppState(param.Parameterized):
             return []
         messages: list[str] = []
         lanes: list[dict[str, Any]] = []
-        made = Experiment.from_dict({"target": key, "lanes": [{"sampler": "exact"}]}).make_target()
-        before = self.experiment.make_target()
+        alone = {"target": key, "lanes": [{"sampler": "exact"}]}
+        heat, before, refused = self.experiment.temperature, self.experiment.make_target(), list[str]()
+        try:
+            made = Experiment.from_dict({**alone, "temperature": heat}).make_target()
+        except SpecError as error:
+            if error.field != "temperature":
+                raise
+            refused.append(f"{str(error).removesuffix('.')}; 1 is used instead.")
+            heat, made = 1.0, Experiment.from_dict(alone).make_target()
         for lane in self._lanes():
             sampler = SAMPLERS[lane["sampler"]["key"]]
             if sampler.fits(target) and sampler.takes(made.dim):
@@ -250,15 +257,8 @@ class AppState(param.Parameterized):
             messages[-1:] = [
                 f"{messages[-1].removesuffix(', so it is removed.')}; {SAMPLERS[first].title} takes its place."
             ]
-        fields: dict[str, Any] = {"target": {"key": key}, "lanes": lanes, "start": [], "momentum": []}
-        try:
-            self._set(**fields)
-        except SpecError as error:
-            if error.field != "temperature":
-                raise
-            messages.append(f"{str(error).removesuffix('.')}; 1 is used instead.")
-            self._set(**fields, temperature=1.0)
-        return messages
+        self._set(target={"key": key}, lanes=lanes, start=[], momentum=[], temperature=heat)
+        return messages + refused
 
     def set_target_param(self, name: str, value: Any) -> list[str]:
         """Another value of one of the target's parameters. Returns what :meth:`set_target_params` does."""

@@ -46,6 +46,17 @@ def test_another_temperature_is_in_the_link_starts_again_and_fits_the_first_step
     assert state.experiment == before
 
 
+@for_each("target", ["linear_regression", "lasso"])
+def test_another_target_gets_the_first_step_of_the_temperature(target):
+    """That of T = 1, a planted fault, is ten times as long."""
+    there, whole = page(target, temperature=0.1), page(target)
+    (step,), (other,) = ([dict(x.sampler.params)["step_size"] for x in y.experiment.lanes] for y in (there, whole))
+    state = page("gaussian", temperature=0.1)
+    assert state.set_target(target) == []
+    (moved,) = (dict(lane.sampler.params)["step_size"] for lane in state.experiment.lanes)
+    assert moved == step < 0.2 * other and state.experiment.temperature == 0.1
+
+
 @pytest.mark.slow
 def test_a_target_without_answers_there_goes_back_to_one_with_a_sentence():
     state = page("quartic", temperature=0.25)
