@@ -168,6 +168,21 @@ def test_the_search_beats_every_preset_on_the_double_well():
     assert made.score.per_gradient > 3 * search.score(start, target).per_gradient
 
 
+@for_each("heat", [0.25, 4.0])
+def test_a_check_is_of_the_temperature(heat):
+    """On N(0, T) SGLD is an AR(1) with the coefficient 1 − ε/T: the gap is 1/T, and of a step of T/5 both τ are known.
+
+    Planted faults: the gap and τ of N(0, 1).
+    """
+    spec = RunSpec.of("gaussian", "sgld", temperature=heat)
+    recipe = preset("sgld", 1, spec.make_target().formula())
+    found = search.check(recipe, spec.target, heat / 5, temperature=heat, seconds=60.0)
+    assert found.score.gap == pytest.approx(1 / heat, rel=1e-3)
+    assert found.predicted == pytest.approx(2 * heat / (heat / 5), rel=1e-3)
+    # (1 + a)/(1 − a) = 9; the standard error is 4 % of it.
+    assert abs(found.measured.tau - 9) < 4 * found.measured.standard_error < 2
+
+
 @pytest.mark.slow
 def test_the_law_of_the_found_recipe():
     """Its D depends on θ: without Γ the variance would be another. Planted fault: Γ left out."""

@@ -369,6 +369,39 @@ def test_improve_types_better_recipes_into_the_fields(monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_search_is_of_the_temperature(monkeypatch):
+    """What is searched, what is checked, and what the result is beside. At T = 4 the barrier hardly counts.
+
+    Planted fault: the figures of T = 4 stay beside another temperature.
+    """
+    state, made, own, heard = improving(monkeypatch, most=1)
+    checked = []
+
+    def spied(recipe, target, step_size, **more):
+        checked.append(more)
+        return search.check(recipe, target, step_size, **more)
+
+    monkeypatch.setattr(page_search, "check", spied)
+    state.set_temperature(4.0)
+    own.button.clicks += 1
+    assert checked == [{"temperature": 4.0}] * 2
+    sampler, shown = (
+        make_sampler(state.experiment.lanes[0].sampler),
+        float(re.findall(r"gradient ([\d.]+) →", heard[-1])[0]),
+    )
+    hot, cold = (
+        search.score(sampler.recipe(target), target).per_gradient
+        for target in (state.experiment.make_target(), TARGETS["double_well"]())
+    )
+    assert shown == pytest.approx(hot, rel=0.15) and not 0.6 < cold / hot < 1.6
+    made.refresh()
+    assert "predicted" in own.result.object
+    state.set_temperature(2.0)
+    made.refresh()
+    assert own.result.object == ""
+
+
+@pytest.mark.slow
 def test_a_search_that_is_stopped_keeps_the_best_recipe(monkeypatch):
     """And one whose recipe was edited keeps the edit. Planted fault: a search that goes on, which checks by chains."""
     state, _, own, heard = improving(monkeypatch)
