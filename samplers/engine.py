@@ -268,6 +268,9 @@ class Run:
         """The draws of the full trace, each with its weight behind it where draws have weights of their own."""
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
+        self._gaps: list[tuple[int, int]] = []
+        """Where what is counted went on after steps that were not: the number of the counted step, and how many there
+        were before it."""
         self._pending = list(spec.changes)
         self._adapting_from = 0
         self._redrawn_at = -1
@@ -449,12 +452,15 @@ class Run:
     def _advance(self, n: int) -> None:
         began = time.perf_counter()
         dim = self.target.dim
+        number, counting = int(self.kept_clock[2]), self.steps >= self.burn_in
+        if counting and (not self._gaps or self._gaps[-1][1] != self.steps + 1 - number):
+            self._gaps.append((number, self.steps + 1 - number))
         done = advance_all(
             self.rng, self.coordinates, self.momentum, self.data, self.memory,
             self.target.potential, self.target.gradient, self.target.batch, self.sampled.draw, self.target_params,
             *(self.whitening or (np.zeros(dim), np.zeros((0, dim)))), self.manifold.project, self.manifold.flow, self.shape,
             self.target.observe, self.sampler.advance, self.sampler_params, self.gradient.noise(),
-            self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self._counted_and_marked, self.statistics.sums, self.steps >= self.burn_in,
+            self.gradient.estimate, self.gradient_params, self.limits, self.last_gradient, self._counted_and_marked, self.statistics.sums, counting,
             self.kept_rows, self.kept_clock, self.schedule.packed(), self.steps, n,
         )  # fmt: skip
         self.seconds += time.perf_counter() - began
@@ -560,6 +566,12 @@ class Run:
         out[found.chains[good], draws[good] - 1] = True
         return out, ""
 
+    def _kept_at(self) -> NDArray[np.int64]:
+        """The steps of the kept draws, from 1."""
+        counted = self.spec.thin * np.arange(1, int(self.kept_clock[0]) + 1)
+        firsts, before = np.array([(1, 0), *self._gaps]).T
+        return np.asarray(counted + before[np.searchsorted(firsts, counted, side="right") - 1])
+
     def trace(self) -> Trace:
         """The trace so far. The statistics go on changing with the run; the draws are a copy."""
         made = self.kept_clock[0]
@@ -569,6 +581,7 @@ class Run:
             target=self.target,
             statistics=self.statistics,
             draws=self.kept[:, :made].copy() if self.keep_draws else None,
+            drawn_at=self._kept_at() if self.keep_draws else None,
             steps=self.steps,
             counted_from=self.counted_from,
             gradients=self.gradients,

@@ -86,6 +86,8 @@ class Trace:
     samplers without divergent transitions."""
     diverging_unknown: str = ""
     """Why it is not known."""
+    drawn_at: NDArray[np.int64] | None = None
+    """The step of each stored draw, from 1, (draws,)."""
     own_weights: Array | None = None
     """The weight of each stored draw of each chain, (chains, draws), from a sampler that weights its draws."""
 
@@ -97,12 +99,9 @@ class Trace:
         if self.own_weights is not None:
             return self.own_weights
         schedule = self.spec.make_schedule()
-        if self.draws is None or not schedule.falls:
+        if self.drawn_at is None or not schedule.falls:
             return None
-        made = max(self.spec.burn_in, self.spec.make_sampler().steps_that_adapt) + self.spec.thin * np.arange(
-            1, self.draws.shape[1] + 1
-        )
-        return schedule.shares(made - 1)
+        return schedule.shares(self.drawn_at - 1)
 
     @property
     def acceptance(self) -> float:
