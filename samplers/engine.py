@@ -269,8 +269,7 @@ class Run:
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._gaps: list[tuple[int, int]] = []
-        """Where what is counted went on after steps that were not: the number of the counted step, and how many there
-        were before it."""
+        """The counted steps before which there were others: the number of each, and how many there were before it."""
         self._pending = list(spec.changes)
         self._adapting_from = 0
         self._redrawn_at = -1

@@ -176,7 +176,7 @@ class Experiment:
 
     @property
     def density(self) -> tuple[Choice, float]:
-        """What its exact answers are of: the target with its parameters, and the temperature."""
+        """The target with its parameters, and the temperature: exact answers belong to both."""
         return self.target, self.temperature
 
     @property

@@ -15,7 +15,7 @@ from tests.helpers.checks_targets import draw_error
 HEAT = 2.5
 """The temperature."""
 OTHERS = ("posterior", "probit_lasso")
-"""Whose U needs a mode that takes seconds: ``test_tempered`` and ``test_stan`` have the first one."""
+"""Targets whose U needs a mode that takes seconds: ``test_tempered`` and ``test_stan`` have the first one."""
 KEYS = [
     key for key, kind in TARGETS.items() if kind.has_temperatures() and key not in OTHERS and not of_a_long_run(key)
 ]
@@ -46,7 +46,7 @@ def uneven(values):
 
 @for_each("key", KEYS, slow=by_quadrature)
 def test_energy_gradient_and_formula_are_divided(key):
-    """What is typed from a formula, and what recipes differentiate, is U/T too."""
+    """The formula, which recipes differentiate, is of U/T, too."""
     base, target = both(key)
     theta = places(base)
     # The state of a Dirichlet posterior is θ/T.
