@@ -57,13 +57,11 @@ def advance(rng, state, model, source, params, out, n, info):
                 info.counts[jit.GRADIENTS] += 1
             # A chain that was stopped makes no more events.
             while not isnan(theta[c, 0]):
-                if source.batch_size == 0:
-                    level, growth = dot(v, grad[c]), 0.0
-                else:
-                    level, growth, away = 0.0, 0.0, distance(theta[c], mode)
-                    for i in range(dim):
-                        level += abs(v[i]) * (highest[i] + lipschitz[i] * away)
+                level, growth = dot(v, grad[c]) if source.batch_size == 0 else 0.0, 0.0
+                away = distance(theta[c], mode) if source.batch_size > 0 else 0.0
                 for i in range(dim):
+                    if source.batch_size > 0:
+                        level += abs(v[i]) * (highest[i] + lipschitz[i] * away)
                     growth += abs(v[i]) * lipschitz[i]
                 growth *= sqrt(dot(v, v))
                 first = waiting_time(level, growth, rng.standard_exponential())
