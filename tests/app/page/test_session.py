@@ -196,6 +196,8 @@ def test_the_formula_of_the_target_follows_the_temperature():
             parts = session._formulas[0].select(lambda one: hasattr(one, "object"))
             formula = next(str(part.object) for part in parts if "$$" in str(part.object))
             assert (f"T = {temperature:g}" in formula) == (temperature != 1)
+            of_card = session._formulas[0][-1].object
+            assert ("Distribution at T = 1<" in of_card) == (temperature != 1)
         document.destroy(connection)
 
     asyncio.run(live())

@@ -3,16 +3,18 @@
 import pytest
 
 from sgmcmc_lab.app.live import runner
-from sgmcmc_lab.app.live_page import document
+from sgmcmc_lab.app.live_page import document, sweeping
 from sgmcmc_lab.app.page.controls import Controls
 from sgmcmc_lab.app.page.equations import about, cards, energy_of
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.energies import energy_label
 from sgmcmc_lab.samplers import Experiment
+from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS
 from tests.browser.live import few_figures
 from tests.helpers.cases import for_each
+from tests.helpers.course import LESSONS
 
 
 def page(target, **settings):
@@ -55,6 +57,22 @@ def test_another_target_gets_the_first_step_of_the_temperature(target):
     assert state.set_target(target) == []
     (moved,) = (dict(lane.sampler.params)["step_size"] for lane in state.experiment.lanes)
     assert moved == step < 0.2 * other and state.experiment.temperature == 0.1
+
+
+def test_a_parameter_of_the_target_leaves_the_first_step_of_the_temperature():
+    state = page("linear_regression", temperature=0.1)
+    before = dict(state.experiment.lanes[0].sampler.params)["step_size"]
+    assert state.set_target_param("items", 50) == []
+    assert dict(state.experiment.lanes[0].sampler.params)["step_size"] == before
+
+
+@pytest.mark.slow
+def test_the_sliders_value_is_the_temperature():
+    state = page("quartic", temperature=2.0)
+    parts = Controls(state, lambda *_: None).parts()
+    ((made,),) = (make() for key, make in parts.items() if key[0] == "settings")
+    named = made.select(lambda one: str(getattr(one, "label", "")).startswith("Temperature"))
+    assert 2.0 in [one.value for one in named]
 
 
 @pytest.mark.slow
@@ -128,3 +146,31 @@ def test_a_live_page_at_another_temperature_has_a_slider_with_the_target_at_each
     # A Gaussian stays one, with the standard deviation √T.
     assert all(stop["target"]["params"]["values"][1] == pytest.approx(heat**0.5) for heat, stop in found.items())
     assert stops(1)[1] == {}
+
+
+@pytest.mark.slow
+def test_a_live_page_starts_at_each_temperature_where_its_distribution_is():
+    """θ of the gamma distribution starts at a′T. Planted fault: every stop starts where T = 2 does."""
+    state = page("gamma", lanes=[{"sampler": "sgrld"}], temperature=2.0)
+    with few_figures("marginal", stops=True):
+        made = document._page(state, document._alone(state.experiment, ()), True)
+    kinds = {heat: stop["kinds"][0] for heat, stop in made["stops"]["temperature"]["stops"] if stop is not None}
+    for heat, kind in kinds.items():
+        there = made_at(state, heat).runs()[0].first_positions()
+        assert kind["run"]["start"] == description.packed(there), heat
+
+
+def made_at(state, heat):
+    return Experiment.from_dict({**state.experiment.to_dict(), "temperature": heat})
+
+
+@pytest.mark.slow
+def test_a_picture_before_the_scripts_says_its_temperature():
+    for heat, says in ((1.0, "of Quartic in θ₁"), (2.0, "of Quartic at temperature T = 2 in θ₁")):
+        assert says.replace("Quartic", TARGETS["quartic"].title) in document._still(page("quartic", temperature=heat))
+
+
+def test_no_live_page_sweeps_over_temperatures():
+    """The targets of a sweep over T are others than the page's own."""
+    steps = [step for step in LESSONS["temperature"].steps if step.sweep is not None]
+    assert steps and not any(sweeping.is_possible(step) for step in steps)

@@ -23,7 +23,7 @@ from sgmcmc_lab.app.views.planes import sign
 from sgmcmc_lab.app.views.recipes import layouts_of
 from sgmcmc_lab.app.views.scales import Scale
 from sgmcmc_lab.app.views.trace import TraceView
-from sgmcmc_lab.samplers import Change
+from sgmcmc_lab.samplers import Change, RunSpec
 from sgmcmc_lab.samplers.diagnostics import autocorrelation, moments
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.running_statistics import bin_edges
@@ -697,6 +697,31 @@ def test_other_transitions_have_their_law(target, sampler):
     # Planted fault: twice the time a step.
     slow = np.minimum(2 * at, STEPS)
     assert distance(variance, variance_low, line_variance[slow]) > 5
+
+
+def test_theory_of_scir_at_a_temperature_is_the_theorems():
+    """The lines of the first coordinate, with 1/T for each of a hundred data points, of which a batch has ten.
+
+    a = α′ + N/T = .875 + 5, and Var â = 100²·.2·.8/10/T² = 10. Planted fault: whole data points, for which it is 160.
+    """
+    made = RunSpec.of(
+        "sparse_dirichlet",
+        "scir",
+        "minibatch",
+        target_params={"dimension": 2, "observed": (20, 80), "alpha": 0.5},
+        gradient_params={"batch_size": 10},
+        sampler_params={"step_size": 0.5},
+        temperature=4.0,
+        start=[3.0, 3.0],
+    )
+    gone = 1 - np.exp(-3)
+    mean, variance = (float(x[0]) for x in theory(made, 0, np.array([6])))
+    assert mean == pytest.approx(3 * np.exp(-3) + 5.875 * gone)
+    added = (1 - np.exp(-6)) * np.tanh(0.25)
+    of_process = 6 * np.exp(-3) * gone + 5.875 * gone**2
+    assert variance == pytest.approx(of_process + 10 * added) and abs(variance - of_process - 160 * added) > 10
+    by_hand = moments.scir_mgf_expected_curve(mgf.grid(5.875), 0.875, 3.0, 0.5, 6, 100, 20, 10, True, 4.0)
+    np.testing.assert_allclose(mgf.theory(made, 0)[1], by_hand, rtol=1e-12)
 
 
 @pytest.mark.slow
