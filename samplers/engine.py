@@ -269,7 +269,8 @@ class Run:
         # [draws kept, thin, number of the next counted step]: kept are the steps thin, 2·thin, … after the burn-in.
         self.kept_clock = np.array([0, spec.thin, 1], dtype=np.int64)
         self._gaps: list[tuple[int, int]] = []
-        """The counted steps before which there were others: the number of each, and how many there were before it."""
+        """The places at which counting begins, and goes on after a gap: the number of the counted step, and how many
+        steps before it are not counted."""
         self._pending = list(spec.changes)
         self._adapting_from = 0
         self._redrawn_at = -1

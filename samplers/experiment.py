@@ -176,7 +176,7 @@ class Experiment:
 
     @property
     def density(self) -> tuple[Choice, float]:
-        """The target with its parameters, and the temperature: exact answers belong to both."""
+        """The part that has exact answers: the target with its parameters, and the temperature."""
         return self.target, self.temperature
 
     @property

@@ -370,7 +370,7 @@ def test_improve_types_better_recipes_into_the_fields(monkeypatch):
 
 @pytest.mark.slow
 def test_a_search_is_of_the_temperature(monkeypatch):
-    """The search, its check and the figures beside its result. At T = 4 the barrier hardly counts.
+    """Its recipes, its check by chains, and its result beside the recipe. At T = 4 the barrier hardly counts.
 
     Planted fault: the figures of T = 4 stay beside another temperature.
     """

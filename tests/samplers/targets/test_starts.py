@@ -84,7 +84,7 @@ def test_typed_posteriors_start_two_of_their_own_standard_deviations_away(unit, 
 
 @pytest.mark.slow
 def test_chains_of_a_typed_posterior_start_beside_each_mode():
-    """Of a² the data say nothing of the sign of a: chains start beside both, in turn."""
+    """Data on a² say nothing of the sign of a: chains start beside both modes, in turn."""
     target = TARGETS["posterior"](
         table="schools", parameters="a", prior="normal_lpdf(a, 0, 3)", row="normal_lpdf(y, a^2, error)", curve=""
     )
