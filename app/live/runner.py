@@ -364,7 +364,11 @@ class Runner(Live):
         async with self._engine:
             if self.lanes is not lanes:
                 return
-            lanes.know()
+            known = lanes.know()
+        if not known:
+            # The mass is where the rough answers have none: the chains start there, too, and the figures show it.
+            self._ask(restart=True)
+            return
         self.screen.show_facts(lanes.facts())
         self._ask(rebuild=True)
 

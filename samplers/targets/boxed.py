@@ -229,6 +229,9 @@ class Boxed(Climbed):
     _quadrature: Quadrature | None = None
     _search: Search | None = None
 
+    looked_from = "where nothing is known of its range"
+    """The places of :meth:`afar`, in words."""
+
     def afar(self) -> Array:
         """Places all over the range of the distribution from which other modes are climbed to, (n, dim)."""
         return np.empty((0, self.dim))
@@ -422,12 +425,12 @@ class Boxed(Climbed):
         assert self._search is not None
         modes, edges, climbs, scanned, _, _, ended = self._search
         ends = f" and {len(edges):,} places along an edge" if edges else ""
-        told = f"{len(modes):,}{ends} found by {climbs:,} climbs, from draws of the range, from twins of each mode with other signs or exchanged coordinates, and from lines through it"
+        told = f"{len(modes):,}{ends} found by {climbs:,} climbs: from {self.looked_from}, from the twins of each mode with other signs or exchanged coordinates, and from lines through it"
         if scanned:
-            told += f", and by a scan of {scanned:,} points of the range"
+            told += f", and from a scan of {scanned:,} points in their range"
         if not ended:
             told += "; the search ended at its limit before every climb was made"
-        return told + "; one between these places that is far narrower than their distances may be missing"
+        return told + ". A mode may be missing that is far narrower than the distances of these places"
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -30,6 +30,8 @@ R-hat."""
 MAX_DRAWS, MAX_NUMBERS = 80_000, 6 * 10**9
 """The most draws of all chains, and the most numbers of data that their gradients look at, some 10 to 30 seconds. A run
 that is not done by then gives the answers that it has, and :attr:`uncertainty` says how good they are."""
+_OUTSIDE = 0.01
+"""The largest share of a column outside of the bins of early answers that are kept."""
 _FIRST_DRAWS = 1000
 """A chain; twice as many each time that the run is not long enough yet."""
 MAX_WARM_UP = 5 * 10**10
@@ -300,8 +302,17 @@ class LongRun(Target):
             self._early = found
         return self._early
 
-    def counted_like(self, early: Target) -> "Self":
-        """The same, with histograms of the same bins as the early one's: what was counted in them goes on."""
+    def counted_like(self, early: Target) -> "Self | None":
+        """The same, with histograms of the same bins as the early one's: what was counted in them goes on.
+
+        None where its mass is elsewhere, as with a mode that the early answers do not know.
+        """
+        inside = [
+            float(np.diff(exact.cdf(np.array([rough.low, rough.high])))[0])
+            for exact, rough in zip(self.columns, early.columns, strict=True)
+        ]
+        if min(inside) < 1 - _OUTSIDE:
+            return None
         other = self._copy()
         other.__dict__["columns"] = tuple(
             replace(exact, low=rough.low, high=rough.high, shown=rough.shown)

@@ -3,6 +3,7 @@
 import itertools
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -181,17 +182,17 @@ def search(land: Landscape, afar: Array, tell: Tell) -> Search:
         if modes and energy > modes[0].energy + _HOPELESS:
             continue
         curvature = land.curvature(place)
-        bowl = newton.positive(curvature)
-        if not bowl and len(edges) >= _MAX_EDGES:
+        factor = _factor(curvature)
+        if factor is None and len(edges) >= _MAX_EDGES:
             ended = False
             continue
-        polished = newton.climb(at, place, newton.inverse_factor(curvature) if bowl else None)
+        polished = newton.climb(at, place, factor)
         if polished.arrived:
             place, energy = polished.place, polished.height
             curvature = land.curvature(place)
         if among(place, modes):
             continue
-        if polished.arrived and newton.positive(curvature):
+        if polished.arrived and _factor(curvature) is not None:
             modes = sorted([*modes, Mode(place, energy, curvature)], key=lambda mode: mode.energy)
             waiting.extend(images(place))
             waiting.extend(_along(land.energies, place, low, high))
@@ -208,6 +209,14 @@ def search(land: Landscape, afar: Array, tell: Tell) -> Search:
     heights = [mode.energy for mode in (*modes, *edges)]
     modes, edges = ([mode for mode in some if mode.energy < min(heights) + HIGH] for some in (modes, edges))
     return Search(modes, edges, climbs, points, low, high, ended)
+
+
+def _factor(curvature: Array) -> Array | None:
+    """L with LLᵀ the inverse curvature; None where rounding leaves none."""
+    if newton.positive(curvature):
+        with suppress(np.linalg.LinAlgError):
+            return newton.inverse_factor(curvature)
+    return None
 
 
 def among(place: Array, modes: list[Mode], distance: float = _SAME) -> bool:

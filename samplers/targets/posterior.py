@@ -526,6 +526,8 @@ class TypedPosterior(OfTable, Boxed):
         assert found is not None, "every density that is typed has a mode"
         return found
 
+    looked_from = "draws of the prior"
+
     def afar(self) -> Array:
         given = self.log_prior
 

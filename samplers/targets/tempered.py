@@ -137,6 +137,8 @@ class TemperedTarget(Divided, Boxed):  # type: ignore[misc]
     def _starts(self) -> list[tuple[Array, Array | None]]:
         return [*((start, None) for start in self.starts()), *super()._starts()[1:]]
 
+    looked_from = "draws at T = 1"
+
     def afar(self) -> Array:
         """Exact draws of the other target: e^{−U/T} has the modes of e^{−U}."""
         rng = np.random.default_rng(3)

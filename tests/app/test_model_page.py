@@ -805,6 +805,32 @@ def test_chains_move_before_the_exact_answer_is_there(monkeypatch, fault):
 
 
 @pytest.mark.slow
+def test_chains_begin_anew_where_the_exact_answer_has_another_mode(monkeypatch):
+    """Fails where the pictures go on with the range of rough answers, which know one of two modes."""
+    answer = SlowAnswer(monkeypatch)
+
+    async def live():
+        stage = await answer.begun()
+        one = {"parameters": "k", "prior": "normal_lpdf(k, 0, 3)", "row": "normal_lpdf(y, k^2, 2)", "curve": ""}
+        target = {"key": "posterior", "params": {"table": "counts", **one}}
+        stage.state.open(Experiment.from_dict(stage.state.experiment.to_dict() | {"target": target}))
+        await stage.runner._begin()
+        rough = stage.runner.lanes
+        assert rough.early
+        answer.open.set()
+        await stage.runner._search_ends
+        assert stage.runner._restart
+        await stage.runner._begin()
+        return rough, stage.runner.lanes
+
+    rough, lanes = asyncio.run(live())
+    (column,) = lanes.runs[0].target.columns
+    assert not lanes.early and lanes is not rough
+    assert column.shown[0] < -1.5 and column.shown[1] > 1.5 and abs(column.cdf(0.0) - 0.5) < 1e-6
+    assert rough.runs[0].target.columns[0].low > 0
+
+
+@pytest.mark.slow
 def test_reset_and_a_slider_do_not_begin_the_long_run_again(monkeypatch):
     answer = SlowAnswer(monkeypatch)
 

@@ -114,16 +114,19 @@ class DensityLanes(Lanes):
         early = experiment.make_target().early()
         return None if early is None else cls(experiment, early)
 
-    def know(self) -> None:
-        """The target is known now: what was counted so far is held against its exact answers."""
+    def know(self) -> bool:
+        """The target is known now: what was counted so far is held against its exact answers, where it can be."""
         exact: Any = self.experiment.make_target()
         known = exact.counted_like(self.runs[0].target)
+        if known is None:
+            return False
         for record in self.records:
             for run in filter(None, (record.run, record.whole)):
                 run.know(known)
             # Its distances were those from the rough answers.
             record.curve.clear()
         self.early = False
+        return True
 
     @staticmethod
     def scene(state: AppState, lanes: Any = None) -> Scene | None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sgmcmc_lab.samplers import Experiment, Run
-from sgmcmc_lab.samplers.choices import make_target
+from sgmcmc_lab.samplers.choices import Choice, make_target
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.files import EndedError
 from sgmcmc_lab.samplers.targets import TARGETS, long_run
@@ -57,6 +57,15 @@ def test_a_run_that_began_early_is_the_run_that_knew_its_target(experiment):
     # The bins are others, and no bin holds much.
     assert early_ks == pytest.approx(late_ks, abs=0.003)
     assert rough != pytest.approx(late_ks, abs=0.003), "the rough answers were others"
+
+
+@pytest.mark.parametrize(("row", "kept"), [("normal_lpdf(y, k^2, 2)", False), ("normal_lpdf(y, k, 2)", True)])
+def test_rough_answers_that_miss_a_mode_are_not_gone_on_with(row, kept):
+    params = {"table": "counts", "parameters": "k", "prior": "normal_lpdf(k, 0, 3)", "row": row, "curve": ""}
+    target = make_target(Choice("posterior", tuple(params.items())))
+    early = target.early()
+    target.prepare(silent)
+    assert (target.counted_like(early) is not None) == kept
 
 
 class Held:
