@@ -149,6 +149,14 @@ def compile_cache() -> Path:
 
 
 @pytest.fixture(scope="session")
+def readings() -> None:
+    """The readings of captions and claims, compiled or loaded: before that a page makes none."""
+    from sgmcmc_lab.samplers.compile import jit
+
+    jit.prepare(jit.readings())
+
+
+@pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """``panel serve app`` on a free port: ``server.url``, ``server.log``, ``server.process``."""
     from tests import browser

@@ -67,9 +67,9 @@ class Bounded(NamedTuple):
         return np.broadcast_to(self.value(name("theta")).evaluate(theta=theta), np.shape(theta))
 
     def coordinates(self, value: Array) -> Array:
-        """The coordinate at these values of the parameter; infinite at its bounds."""
+        """The coordinate at these values of the parameter; infinite at its bounds, and no number beyond them."""
         value = np.asarray(value, dtype=float)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             if self._free:
                 return value
             if self._between:

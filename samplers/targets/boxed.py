@@ -103,6 +103,10 @@ class NoPeakError(SpecError):
     """No climb arrived at a highest point; there may be a distribution all the same."""
 
 
+class NoAgreementError(SpecError):
+    """Chains from different modes do not agree about their weights, in whatever coordinates they move."""
+
+
 class Boxed(Climbed):
     """A distribution whose exact answers are those of quadrature in a box that holds it, where one resolves it.
 
@@ -263,7 +267,7 @@ class Boxed(Climbed):
             return ends[0], int(accepted)
 
         jumps = Jumps(self._energies, paths, mixture, rng)
-        work = CHAINS * (TIME / jumps.longest + 3) * self.gradient_work
+        work = CHAINS * (TIME / jumps.step_size + 3) * self.gradient_work
         most = int(min(MAX_DRAWS // CHAINS, max(MAX_NUMBERS / work, 4000 // CHAINS)))
         kept, result, n = np.empty((most, CHAINS, self.dim)), None, 250
         for t in range(most):
@@ -278,7 +282,7 @@ class Boxed(Climbed):
                     break
         assert result is not None
         if not result.rhat < _AGREE:
-            raise SpecError(
+            raise NoAgreementError(
                 "target",
                 self.key,
                 f"there is no exact answer: chains from its {len(found.modes):,} modes do not agree about their weights, R̂ {result.rhat:.3g}; data or a prior that leave fewer of them are needed",

@@ -200,19 +200,7 @@ class Generative:
 
 def coordinates(bounded: Sequence[Bounded], values: Mapping[str, Array]) -> Array:
     """θ (..., dim) of parameters (...): the inverse of :meth:`Bounded.value`."""
-    out = []
-    with np.errstate(all="ignore"):
-        for each in bounded:
-            x, low, high = values[each.name], each.low, each.high
-            theta = x
-            if np.isfinite(low) and np.isfinite(high):
-                theta = np.log(x - low) - np.log(high - x)
-            elif np.isfinite(low):
-                theta = np.log(x - low)
-            elif np.isfinite(high):
-                theta = np.log(high - x)
-            out.append(theta)
-    return np.stack(out, axis=-1)
+    return np.stack([each.coordinates(values[each.name]) for each in bounded], axis=-1)
 
 
 def log_stretch(bounded: Sequence[Bounded], values: Mapping[str, Array]) -> Array:

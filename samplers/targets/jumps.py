@@ -76,6 +76,6 @@ class Jumps:
         self.theta[taken] = offered[taken]
 
     @property
-    def longest(self) -> float:
-        """The shortest step size of any group, whose paths are the longest."""
+    def step_size(self) -> float:
+        """The smallest of any group: its paths have the most steps."""
         return min(group.step_size for group in self._groups)

@@ -3,7 +3,6 @@
 import itertools
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -182,7 +181,7 @@ def search(land: Landscape, afar: Array, tell: Tell) -> Search:
         if modes and energy > modes[0].energy + _HOPELESS:
             continue
         curvature = land.curvature(place)
-        factor = _factor(curvature)
+        factor = newton.inverse_factor(curvature) if newton.positive(curvature) else None
         if factor is None and len(edges) >= _MAX_EDGES:
             ended = False
             continue
@@ -192,7 +191,7 @@ def search(land: Landscape, afar: Array, tell: Tell) -> Search:
             curvature = land.curvature(place)
         if among(place, modes):
             continue
-        if polished.arrived and _factor(curvature) is not None:
+        if polished.arrived and newton.positive(curvature):
             modes = sorted([*modes, Mode(place, energy, curvature)], key=lambda mode: mode.energy)
             waiting.extend(images(place))
             waiting.extend(_along(land.energies, place, low, high))
@@ -209,14 +208,6 @@ def search(land: Landscape, afar: Array, tell: Tell) -> Search:
     heights = [mode.energy for mode in (*modes, *edges)]
     modes, edges = ([mode for mode in some if mode.energy < min(heights) + HIGH] for some in (modes, edges))
     return Search(modes, edges, climbs, points, low, high, ended)
-
-
-def _factor(curvature: Array) -> Array | None:
-    """L with LLᵀ the inverse curvature; None where rounding leaves none."""
-    if newton.positive(curvature):
-        with suppress(np.linalg.LinAlgError):
-            return newton.inverse_factor(curvature)
-    return None
 
 
 def among(place: Array, modes: list[Mode], distance: float = _SAME) -> bool:

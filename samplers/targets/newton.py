@@ -75,11 +75,17 @@ def inverse_factor(curvature: Array) -> Array:
 
 
 def positive(curvature: Array) -> bool:
-    """Whether it is finite, and positive definite beyond its rounding."""
+    """Whether it is finite, and it and its inverse are positive definite beyond their rounding."""
     if not np.isfinite(curvature).all():
         return False
     unit = balance(curvature)
-    return bool(np.linalg.eigvalsh(curvature * np.outer(unit, unit))[0] > 0)
+    if not np.linalg.eigvalsh(curvature * np.outer(unit, unit))[0] > 0:
+        return False
+    try:
+        inverse_factor(curvature)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 @np.errstate(all="ignore")

@@ -4,7 +4,6 @@ import itertools
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cached_property
 from typing import Self
 
@@ -25,7 +24,7 @@ from sgmcmc_lab.samplers.targets import newton, slices
 from sgmcmc_lab.samplers.targets.at_temperature import AtTemperature
 from sgmcmc_lab.samplers.targets.base import Array, Column, FirstSteps, Fit, Target, Tell, Whitening, subscript, unknown
 from sgmcmc_lab.samplers.targets.bounded import MAX_BOUND, Bounded, declarations
-from sgmcmc_lab.samplers.targets.boxed import FEW, Boxed, NoPeakError, Quadrature
+from sgmcmc_lab.samplers.targets.boxed import FEW, Boxed, NoAgreementError, NoPeakError, Quadrature
 from sgmcmc_lab.samplers.targets.cells import Cells, Marginal
 from sgmcmc_lab.samplers.targets.long_run import CHAINS, Reference, hmc
 from sgmcmc_lab.samplers.targets.own import OfTable, Table, held, keep
@@ -455,9 +454,13 @@ class TypedPosterior(OfTable, Boxed):
     def _found(self, tell: Tell, rough: bool = False) -> Reference:
         found, other = None, self._elsewhere()
         if other is not None:
-            # Too large there, or without a value at its start.
-            with suppress(SpecError):
+            try:
                 found = self._found_in(other, tell, rough)
+            except NoAgreementError:
+                raise
+            except SpecError:
+                # Too large there, or without a value at its start: in these coordinates, then.
+                pass
         if found is None:
             self._run_in = None
             found = super()._found(tell, rough)
@@ -507,7 +510,7 @@ class TypedPosterior(OfTable, Boxed):
         for place in self._modes if self._has_mode else []:
             # The region in which U is higher by 10 has nearly no mass. Climbs to one mode end at places that are close.
             near = min(float((place - mode) @ self.curvature @ (place - mode)) for mode in modes) < 1
-            if not near and self._at(place)[0] < lowest + 10:
+            if not near and self._at(place)[0] < lowest + 10 and newton.positive(self._curvature_at(place)):
                 modes.append(place)
         return np.array(modes) + away
 

@@ -767,7 +767,7 @@ class SlowAnswer:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [False, True])
-def test_chains_move_before_the_exact_answer_is_there(monkeypatch, fault):
+def test_chains_move_before_the_exact_answer_is_there(monkeypatch, readings, fault):
     """Fails where the first frame waits for the long run. Planted fault: a page that cannot begin early."""
     answer = SlowAnswer(monkeypatch, (lambda experiment, readings: None) if fault else DensityLanes.prepare_early)
 

@@ -22,6 +22,12 @@ from tests.helpers.cases import for_each
 WAIT, STEP = 0.005, 2e-6
 
 
+@pytest.fixture
+def unhurried(monkeypatch):
+    """A frame with time for all its steps, however busy the machine is."""
+    monkeypatch.setattr(densities, "WORK_SECONDS", 1e6)
+
+
 def test_what_was_compiled_before_does_not_stay_on_the_page():
     """Fails where a page says that it compiles while it loads what comes after."""
     progress = Progress()
@@ -189,7 +195,7 @@ class Said(View):
         return [("label", "caption")]
 
 
-def test_lanes_stand_still_for_captions_but_not_for_those_of_others(monkeypatch):
+def test_lanes_stand_still_for_captions_but_not_for_those_of_others(readings, monkeypatch):
     """Captions of thirty pages wait for one thread. Fails where a page's lanes are held meanwhile: with thirty pages
     that was a fifth of each second. Fails, too, where a frame moves the lanes that a caption is made of.
     """
@@ -225,7 +231,7 @@ def test_lanes_stand_still_for_captions_but_not_for_those_of_others(monkeypatch)
 
 
 @pytest.mark.parametrize("begins", ["before", "meanwhile", "never"])
-def test_captions_of_other_pages_do_not_wait_for_a_long_step(begins, monkeypatch):
+def test_captions_of_other_pages_do_not_wait_for_a_long_step(begins, readings, monkeypatch):
     """All pages have one thread for captions. Fails where it is held until a page's step ends, be it half a minute, and
     where that page's readout says so long that it is paused. The control is a page that stands still.
     """
@@ -250,7 +256,7 @@ def test_captions_of_other_pages_do_not_wait_for_a_long_step(begins, monkeypatch
     assert [key for key, _ in said] == ["label"] * (begins == "never") + ["readout"]
 
 
-def test_the_page_says_why_draws_do_not_agree_with_the_target():
+def test_the_page_says_why_draws_do_not_agree_with_the_target(readings):
     """Each lane has a sentence, with its name where there are several. A lesson's step has none: it may ask that."""
     lanes = [{"sampler": {"key": "sgld", "params": {"step_size": 1.9}}}, {"sampler": "exact"}]
     for some in (lanes[:1], lanes):
@@ -299,7 +305,7 @@ def test_lanes_that_are_made_in_a_moment_do_not_wait_for_a_thread(most, in_threa
     assert bool(asked) == in_thread
 
 
-def test_the_distance_of_a_run_that_rests_is_that_of_all_its_draws():
+def test_the_distance_of_a_run_that_rests_is_that_of_all_its_draws(unhurried):
     """While it moves, the curve gets a point when the run is longer by its spacing, and the caption has the last."""
     state = AppState(speed=1000)
     lanes = DensityLanes(state.experiment)
@@ -316,7 +322,7 @@ def test_the_distance_of_a_run_that_rests_is_that_of_all_its_draws():
 
 
 @pytest.mark.slow
-def test_what_a_claim_is_held_against_is_the_run_at_its_length():
+def test_what_a_claim_is_held_against_is_the_run_at_its_length(unhurried):
     """The result does not depend on the work between two frames. Fails where statistics go on with the run: the last
     number would move.
 

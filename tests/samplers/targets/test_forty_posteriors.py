@@ -375,12 +375,20 @@ def test_a_narrow_ridge_on_which_chains_do_not_agree_is_refused():
         narrow.prepare(lambda what, share: None)
 
 
-def test_a_curvature_that_rounding_makes_singular_is_none():
-    """Its eigenvalues are positive, and its inverse has no factor."""
+def test_a_curvature_that_rounding_makes_singular_is_not_positive():
+    """Its eigenvalues are, and its inverse has no factor."""
     half = np.random.default_rng(2).standard_normal((6, 3))
     singular = half @ half.T + 1e-16 * np.eye(6)
-    assert newton.positive(singular)
-    assert modes._factor(singular) is None and modes._factor(np.eye(2)) is not None
+    assert np.linalg.eigvalsh(singular)[0] > 0
+    assert not newton.positive(singular) and newton.positive(np.eye(6))
+
+
+def test_chains_start_at_modes_alone():
+    """Fails where a start between two modes at ±3, at which the slope of the density is 0, is taken for a third."""
+    target = Case("a", "normal_lpdf(a, 0, 3)", "normal_lpdf(y, a^2/9, .5)", [], y=(1.0,)).target()
+    target.prepare(lambda what, share: None)
+    assert any(abs(place[0]) < 1e-6 for place in target._modes)
+    assert sorted(np.sign(target.starts()[:, 0] - target.start()[0] + target.mode[0])) == [-1, 1]
 
 
 def test_a_density_that_cannot_be_normalised_is_refused():
