@@ -9,7 +9,7 @@ from functools import cache
 from html import escape
 from typing import Any, NamedTuple, Protocol
 
-from sgmcmc_lab.app.live.fair_executor import Pool, ProcessorShare
+from sgmcmc_lab.app.live.fair_executor import FullError, Pool, ProcessorShare
 from sgmcmc_lab.app.live.lanes import DensityLanes, Lanes, Progress, prepare, scene_of
 from sgmcmc_lab.app.live.loop import POOL, SLOW, Live, LiveScreen
 from sgmcmc_lab.app.live.readings import of_figures
@@ -38,8 +38,12 @@ LIGHT = 1000
 """The most chains of a density that start within a millisecond or two."""
 ROUGH = "Until it is there, the pictures show that of a few draws, and no claim is judged."
 _LOADER = Pool(2, "loader")
-_FINDER = Pool(2, "finder")
-"""Where exact answers are still to be found, which takes many seconds: no other page waits for it."""
+MOST_SEARCHES, MOST_WAITING = 2, 50
+"""Searches of one address that run at a time, and that wait for it."""
+_FINDER = Pool(2, "finder", most_of_address=MOST_SEARCHES, most_waiting=MOST_WAITING)
+"""Where exact answers are still to be found, which takes many seconds: no other address waits for it."""
+IN_TURN = "The exact answer: waiting for others from your network"
+TOO_MANY = f"{MOST_WAITING} pages from your network wait for their exact answers already, which is as many as may wait. Try again in a minute."
 
 
 class Screen(LiveScreen, Protocol):
@@ -82,9 +86,10 @@ class Search(NamedTuple):
 
     @classmethod
     def of(cls, experiment: Experiment, share: ProcessorShare) -> "Search":
-        """Begin to compute them."""
+        """Begin to compute them. Raises :class:`FullError`."""
         progress, go_on = Progress(), threading.Event()
         go_on.set()
+        progress.what = IN_TURN
 
         def tell(what: str, share: float | None) -> None:
             go_on.wait()
@@ -100,11 +105,17 @@ class Search(NamedTuple):
         job.add_done_callback(_retrieve_error)
         return cls(experiment.density, progress, job, time.perf_counter(), go_on)
 
+    def give_up(self) -> None:
+        """End it, also where it still waits for its turn."""
+        self.progress.cancelled = True
+        self.job.cancel()
+
 
 class Runner(Live):
     """Runs the experiment of an :class:`AppState` and feeds its views."""
 
-    def __init__(self, state: AppState, screen: Screen):
+    def __init__(self, state: AppState, screen: Screen, address: str = ""):
+        """``address`` is whose page it is."""
         super().__init__(screen)
         self.state, self.screen = state, screen
         self.lanes: Lanes | None = None
@@ -134,7 +145,8 @@ class Runner(Live):
         self._said_long = False
         self._search: Search | None = None
         self._search_ends: asyncio.Task[None] | None = None
-        self._moving, self._slowly, self._loading, self._finding = (ProcessorShare() for _ in range(4))
+        pools = POOL, SLOW, _LOADER, _FINDER
+        self._moving, self._slowly, self._loading, self._finding = (pool.share(address) for pool in pools)
         state.param.watch(self._on_experiment, "experiment")
         state.param.watch(lambda *_: self._ask(restart=True), ["resets", "upload"])
         state.param.watch(
@@ -163,6 +175,8 @@ class Runner(Live):
         finally:
             if self._search_ends is not None:
                 self._search_ends.cancel()
+            if self._search is not None:
+                self._search.give_up()
 
     def cancel(self) -> None:
         """Give up what is being made ready; what ran before it comes back."""
@@ -246,6 +260,9 @@ class Runner(Live):
         except SpecError as error:
             self._give_way(str(error))
             return
+        except FullError:
+            self._give_way(TOO_MANY)
+            return
         except Exception:
             # The former runs continue; what was brought may be such that no check thought of it.
             log.exception("An unexpected error while an experiment was opened")
@@ -295,7 +312,6 @@ class Runner(Live):
             while not job.done():
                 await asyncio.wait({job}, timeout=PATIENT_SECONDS)
                 if self._cancelled.is_set() or self._restart:
-                    progress.cancelled = known or not self._searched
                     return None
                 if not job.done() and (passed := time.perf_counter() - began) > 3 * PATIENT_SECONDS:
                     announced = True
@@ -304,6 +320,12 @@ class Runner(Live):
         finally:
             if announced:
                 self.screen.show_work("", None)
+            # Nobody waits for it any more, also where the page is closed.
+            if not job.done():
+                job.cancel()
+                progress.cancelled |= known
+            if not (known or self._searched):
+                search.give_up()
         return job.result()
 
     def _search_for(self, experiment: Experiment) -> Search:
@@ -311,7 +333,7 @@ class Runner(Live):
         search = self._search
         if search is None or search.density != experiment.density or search.job.done() or search.progress.cancelled:
             if search is not None:
-                search.progress.cancelled = True
+                search.give_up()
             search = self._search = Search.of(experiment, self._finding)
         return search
 
@@ -346,7 +368,8 @@ class Runner(Live):
             while not search.job.done():
                 await asyncio.wait({search.job}, timeout=PATIENT_SECONDS)
                 if self.lanes is not lanes or not self._searched:
-                    search.progress.cancelled = not self._searched
+                    if not self._searched:
+                        search.give_up()
                     return
                 if not search.job.done():
                     passed = time.perf_counter() - search.began
@@ -356,7 +379,7 @@ class Runner(Live):
             self.screen.show_work("", None)
         try:
             search.job.result()
-        except EndedError:
+        except (EndedError, asyncio.CancelledError):
             return
         except SpecError as error:
             self.screen.show_problem(str(error))

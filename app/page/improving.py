@@ -10,9 +10,10 @@ from typing import Any, Literal, cast
 import panel as pn
 import panel_material_ui as pmui
 
-from sgmcmc_lab.app.live.fair_executor import Pool, ProcessorShare
+from sgmcmc_lab.app.live.fair_executor import Pool
 from sgmcmc_lab.app.live.page_lock import on_page
 from sgmcmc_lab.app.page.notice import Notice
+from sgmcmc_lab.app.room.network import address_of
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.samplers.choices import make_sampler
 from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
@@ -44,7 +45,7 @@ class Improving:
     def __init__(self, state: AppState, lane: int, do_later: DoLater):
         self._state, self._lane, self._do_later = state, lane, do_later
         self._document = pn.state.curdoc
-        self._share = ProcessorShare()
+        self._share = POOL.share(address_of(self._document))
         self._stopped = False
         """Whether the person has ended the search, whose best recipe stays."""
         self._given_up = False

@@ -19,6 +19,7 @@ from sgmcmc_lab.app.page.notifications import Notifications
 from sgmcmc_lab.app.page.session import ROW, Session, after_load, view_chooser
 from sgmcmc_lab.app.page.step_bar import StepBar
 from sgmcmc_lab.app.page.workbench import Workbench
+from sgmcmc_lab.app.room.network import address_of
 from sgmcmc_lab.app.state import MAX_SPEED, SLOWEST, AppState
 from sgmcmc_lab.app.views import VIEWS, axes_of, coordinates
 from sgmcmc_lab.app.views.base import COLUMNS
@@ -67,7 +68,7 @@ class Page(Session):
         self.notifications = Notifications(self.state)
         self._messages = link.read_query(self.state, self.query())
         self.controls = Controls(self.state, self.notifications.notify, later=self.later)
-        self.runner = Runner(self.state, self)
+        self.runner = Runner(self.state, self, address_of(pn.state.curdoc))
         self._facts: tuple[Any, dict[str, str]] = (None, {})
         """A target, and the facts on its card."""
         self._shown_cards: Any = None

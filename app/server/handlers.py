@@ -22,12 +22,13 @@ from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
 from sgmcmc_lab.app.lesson.course import lesson_apart
+from sgmcmc_lab.app.live.fair_executor import FullError
 from sgmcmc_lab.app.room import pages, web
 from sgmcmc_lab.app.room.network import addresses, answers_to, whose
 from sgmcmc_lab.app.room.rooms import AWAY, rooms
 from sgmcmc_lab.app.server import log_limit, socket
 from sgmcmc_lab.app.server.connections import MAX_HEADER, OPEN, Bounded
-from sgmcmc_lab.app.server.page_queue import MOST_WAITING, PAGES, FullError
+from sgmcmc_lab.app.server.page_queue import MOST_WAITING, PAGES
 from sgmcmc_lab.app.server.socket import MAX_MESSAGE, GuardedSocket
 from sgmcmc_lab.app.views.bundle import ASSETS
 

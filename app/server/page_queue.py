@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from sgmcmc_lab.app.live.fair_executor import FullError
 from sgmcmc_lab.app.live.loop import PACE
 
 IDLE_SECONDS = 0.001
@@ -21,10 +22,6 @@ took: of 30 frames per second an open page then has 20.
 """
 MOST_WAITING = 200
 """Pages that wait for one address: at half a second each, the next one would come after more than a minute."""
-
-
-class FullError(Exception):
-    """So many pages wait for an address that one more would come too late."""
 
 
 class PageQueue:

@@ -22,8 +22,9 @@ import pytest
 import sgmcmc_lab.app.live.lanes.models as running
 from sgmcmc_lab.app import link
 from sgmcmc_lab.app.live import loop, runner
+from sgmcmc_lab.app.live.fair_executor import Pool
 from sgmcmc_lab.app.live.lanes import DensityLanes, Progress, prepare
-from sgmcmc_lab.app.live.runner import Runner, Screen
+from sgmcmc_lab.app.live.runner import TOO_MANY, Runner, Screen
 from sgmcmc_lab.app.page.controls import Controls, sentence
 from sgmcmc_lab.app.page.export import ExportMenu
 from sgmcmc_lab.app.page.upload import CHUNK_BYTES, MAX_BYTES, MAX_CHUNKS, FileBox
@@ -385,12 +386,12 @@ def test_an_empty_file_is_told():
 class Stage:
     """A runner with a page that is always there, and whose bus keeps what is sent."""
 
-    def __init__(self, query):
+    def __init__(self, query, address=""):
         self.state = opened(query)
         self.screen = Mock(spec=Screen)
         # Panel itself holds a component that was never on a page.
         with patch("sgmcmc_lab.app.live.loop.Bus"):
-            self.runner = Runner(self.state, self.screen)
+            self.runner = Runner(self.state, self.screen, address)
         bus = Mock(HELLO=-2, generation=1, connected=True)
         bus.set_layout, bus.send_frame, bus.send_texts = AsyncMock(), AsyncMock(), AsyncMock()
         self.runner.bus = self.bus = bus
@@ -730,6 +731,59 @@ def test_no_page_waits_for_the_exact_law_of_another(monkeypatch):
         stage.screen.show_problem.assert_called_with("target = 'logistic_tumours': nothing was found.")
 
 
+@pytest.mark.parametrize("most", [2, 30])
+def test_no_address_waits_for_the_exact_answers_of_another(monkeypatch, most):
+    """Four pages of 127.0.0.1 look for one of minutes, then one of 127.0.0.2. Fails where a third of the four begins:
+    each that runs takes processor time from the other address. Fault: all of an address run at once.
+
+    A page that comes when too many wait has a sentence, and one that is closed waits no more.
+    """
+    begun, waits = [], 4 - min(most, 4)
+    monkeypatch.setattr(runner, "_FINDER", Pool(2, "test", most_of_address=most, most_waiting=max(waits, 1)))
+    monkeypatch.setattr(runner, "EARLY_SECONDS", 60.0)
+    longest = time.monotonic() + 60
+
+    def found(self, tell):
+        begun.append(self.items)
+        while time.monotonic() < longest:
+            tell("Looking", None)
+            time.sleep(0.01)
+
+    monkeypatch.setattr(TumoursLogistic, "prepare", found)
+
+    async def opened_from(address, items):
+        stage = Stage(f"target=logistic_tumours(items:{items})&lane=sgld", address)
+        stage.runner._connected.set()
+        task = asyncio.create_task(stage.runner.run())
+        while stage.runner._search is None and not stage.screen.show_problem.called:
+            await asyncio.sleep(0.01)
+        return stage, task
+
+    async def closed(*pages):
+        for _, task in pages:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in pages), return_exceptions=True)
+
+    async def open_all():
+        pages = [await opened_from("127.0.0.1", items) for items in range(51, 55)]
+        pages.append(await opened_from("127.0.0.2", 61))
+        while 61 not in begun:
+            await asyncio.sleep(0.01)
+        assert begun == [*range(51, 51 + min(most, 4)), 61]
+        if most == 2:
+            pages.append(await opened_from("127.0.0.1", 55))
+            pages[-1][0].screen.show_problem.assert_called_with(TOO_MANY)
+            await closed(*pages[2:4])
+            pages.append(await opened_from("127.0.0.1", 56))
+            await closed(pages[0])
+            while 56 not in begun:
+                await asyncio.sleep(0.01)
+            assert not {53, 54, 55} & {*begun}
+        await closed(*pages)
+
+    asyncio.run(asyncio.wait_for(open_all(), 60))
+
+
 class SlowAnswer:
     """Exact answers of typed posteriors that are there when the test wants, and the order in which things happen."""
 
@@ -886,7 +940,7 @@ def test_a_long_run_that_is_cancelled_leaves_the_chains(monkeypatch):
         await stage.frames()
         assert stage.runner.lanes is lanes
         assert stage.screen.show_work.call_args.args == ("", None)
-        with pytest.raises(EndedError):
+        with pytest.raises(asyncio.CancelledError):
             await stage.runner._search.job
         # Another beginning looks for it anew.
         answer.open.set()

@@ -202,7 +202,7 @@ def test_lanes_stand_still_for_captions_but_not_for_those_of_others(readings, mo
     state, free, asked, pool = AppState(), threading.Event(), [], workers(1, "test")
     monkeypatch.setattr(runner, "PATIENT_SECONDS", 60)
     slow = SimpleNamespace(submit=lambda *work: asked.append(work) or pool.submit(*work))
-    monkeypatch.setattr(runner, "SLOW", SimpleNamespace(of=lambda share: slow))
+    monkeypatch.setattr(runner, "SLOW", SimpleNamespace(share=str, of=lambda share: slow))
     made = runner.Runner(state, Mock())
     made.lanes, made.bus = DensityLanes(state.experiment), Mock(generation=1, send_texts=AsyncMock())
     view = Said(made._engine.locked)
@@ -238,7 +238,7 @@ def test_captions_of_other_pages_do_not_wait_for_a_long_step(begins, readings, m
     state, said, pool = AppState(), [], workers(1, "test")
     monkeypatch.setattr(runner, "LONG_SECONDS", 0.02)
     monkeypatch.setattr(runner, "PATIENT_SECONDS", 0.02)
-    monkeypatch.setattr(runner, "SLOW", SimpleNamespace(of=lambda share: pool))
+    monkeypatch.setattr(runner, "SLOW", SimpleNamespace(share=str, of=lambda share: pool))
     made = runner.Runner(state, Mock())
     made.lanes, made.readout = DensityLanes(state.experiment), SimpleNamespace(id="readout")
     made.bus = Mock(generation=1, send_texts=AsyncMock(side_effect=said.extend))
@@ -293,7 +293,7 @@ def test_lanes_that_are_made_in_a_moment_do_not_wait_for_a_thread(most, in_threa
     prepare(Progress(), state.experiment, None)
     pool = workers(1, "test")
     loader = SimpleNamespace(submit=lambda *work: asked.append(work) or pool.submit(*work))
-    monkeypatch.setattr(runner, "_LOADER", SimpleNamespace(of=lambda share: loader))
+    monkeypatch.setattr(runner, "_LOADER", SimpleNamespace(share=str, of=lambda share: loader))
     monkeypatch.setattr(runner, "LIGHT", most)
 
     async def begun():

@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import pytest
 from panel.io.server import DocHandler
 
+from sgmcmc_lab.app.live.fair_executor import FullError
 from sgmcmc_lab.app.server import handlers, page_queue
 from sgmcmc_lab.app.server.handlers import GuardedPage
-from sgmcmc_lab.app.server.page_queue import FullError, PageQueue
+from sgmcmc_lab.app.server.page_queue import PageQueue
 
 
 class NoQueue:
