@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from io import BytesIO, StringIO
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
@@ -30,6 +31,9 @@ def addresses() -> list[str]:
         found += [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
     return [one for one in dict.fromkeys(found) if not one.startswith(("127.", "0.", "169.254."))]
 
+
+CALLER: ContextVar[str] = ContextVar("caller", default="")
+"""The owner of the request that this code answers, also later in a task; empty where there was none."""
 
 _checks: list[Callable[[str], bool]] = []
 """The server's check of a host: one that it refuses is no way to reach it."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from tornado.iostream import IOStream
 
-from sgmcmc_lab.app.room.network import whose
+from sgmcmc_lab.app.room.network import CALLER, whose
 from sgmcmc_lab.app.server.life import Serving
 
 if sys.platform != "win32":
@@ -181,4 +181,5 @@ class Bounded(Serving):
     def start_request(self, server_conn: Any, request_conn: Any) -> Any:
         """From now on the connection waits for its next request."""
         OPEN.wait(server_conn.stream)
+        CALLER.set(whose(request_conn.context.remote_ip))
         return super().start_request(server_conn, request_conn)

@@ -24,7 +24,7 @@ from tornado.web import OutputTransform, RequestHandler
 from sgmcmc_lab.app.lesson.course import lesson_apart
 from sgmcmc_lab.app.live.fair_executor import FullError
 from sgmcmc_lab.app.room import pages, web
-from sgmcmc_lab.app.room.network import addresses, answers_to, whose
+from sgmcmc_lab.app.room.network import CALLER, addresses, answers_to, whose
 from sgmcmc_lab.app.room.rooms import AWAY, rooms
 from sgmcmc_lab.app.server import log_limit, socket
 from sgmcmc_lab.app.server.connections import MAX_HEADER, OPEN, Bounded
@@ -273,6 +273,8 @@ class _Refusable(Matcher):
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
         if request.connection is not None:
             OPEN.heard(request.connection.stream)
+            # Behind a proxy it is another one than that of the connection.
+            CALLER.set(whose(request.remote_ip or ""))
         if self._guard.refusal(request):
             return {}
         # Panel takes the host apart at its only colon. Both names are this computer's.

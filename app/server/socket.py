@@ -24,6 +24,8 @@ from sgmcmc_lab.app.live.page_socket import SOCKETS, listener_of
 from sgmcmc_lab.app.server.message_filter import answered, passed_on
 
 log = logging.getLogger(__name__)
+caused = logging.getLogger("sgmcmc-lab.caused")
+"""For lines of which a client may cause as many as it likes."""
 
 MAX_MESSAGE = 4_000_000
 """Characters or bytes of one part of a message. The largest that a page sends is a piece of a file, of 1 MB."""
@@ -174,7 +176,7 @@ class GuardedSocket(WSHandler):
                 self._parts = 0
                 _check_buffers(message)
         except Exception as reason:
-            log.warning("A page sent an invalid message: %s", type(reason).__name__)
+            caused.warning("A page sent an invalid message: %s", type(reason).__name__)
             self.close(UNREADABLE, "That is not a valid message.")
             return
         self._text += text
