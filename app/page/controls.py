@@ -16,6 +16,7 @@ from sgmcmc_lab.app.page.formula_box import formula_box
 from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.page.upload import FileBox, FormatBox
 from sgmcmc_lab.app.page.workbench import entry_boxes
+from sgmcmc_lab.app.room.network import address_of
 from sgmcmc_lab.app.state import DEFAULT, AppState
 from sgmcmc_lab.app.state.upload import KINDS
 from sgmcmc_lab.app.views.theme import theme
@@ -521,7 +522,8 @@ class Controls(ControlPanel):
         if key not in KINDS:
             return []
         if key not in self._boxes:
-            self._boxes[key] = FileBox(KINDS[key], partial(self._take, self.state.bring), self.show_problem)
+            whose = address_of(pn.state.curdoc)
+            self._boxes[key] = FileBox(KINDS[key], partial(self._take, self.state.bring), self.show_problem, whose)
         return [self._boxes[key], self._problem, self._own]
 
     def _lane(self, i: int) -> list[Any]:

@@ -25,6 +25,7 @@ from sgmcmc_lab.app.live import loop, runner
 from sgmcmc_lab.app.live.fair_executor import Pool
 from sgmcmc_lab.app.live.lanes import DensityLanes, Progress, prepare
 from sgmcmc_lab.app.live.runner import TOO_MANY, Runner, Screen
+from sgmcmc_lab.app.page import upload
 from sgmcmc_lab.app.page.controls import Controls, sentence
 from sgmcmc_lab.app.page.export import ExportMenu
 from sgmcmc_lab.app.page.upload import CHUNK_BYTES, MAX_BYTES, MAX_CHUNKS, FileBox
@@ -283,9 +284,9 @@ def test_what_is_wrong_in_a_file_is_named_with_its_line(model, name, content, pa
     assert all(part in str(error.value) for part in parts), str(error.value)
 
 
-def box(kind="topics"):
+def box(kind="topics", address="127.0.0.1"):
     taken, refused = [], []
-    return FileBox(KINDS[kind], taken.append, refused.append), taken, refused
+    return FileBox(KINDS[kind], taken.append, refused.append, address), taken, refused
 
 
 def send(target, name, content, size=CHUNK_BYTES):
@@ -318,6 +319,32 @@ def test_the_box_hands_files_on_and_keeps_nothing():
     assert not refused
     assert target.value is None
     assert not target._parts
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_the_pages_of_an_address_hold_so_many_bytes_and_no_more(apart, monkeypatch):
+    """Fails where one address fills the memory, or keeps another one from its file. Fault: both are one address."""
+    monkeypatch.setattr(upload, "MOST_OF_ADDRESS", 100)
+    monkeypatch.setattr(upload.Size, "all", weakref.WeakSet())
+    boxes = [box(address=address) for address in ("127.0.0.1", "127.0.0.1", "127.0.0.2" if apart else "127.0.0.1")]
+    (first, taken, _), (second, _, refused), (other, others, _) = boxes
+    # One has its file, whoever holds it; the file of the other is still arriving.
+    send(first, "a.txt", bytes(60))
+    finish(first)
+    held = taken.pop()
+    send(second, "b.txt", bytes(60), size=10)
+    assert not second._parts, "nothing is kept of what is refused"
+    finish(second)
+    assert "hold as many files as they may" in refused.pop()
+    send(other, "c.txt", bytes(60))
+    finish(other)
+    assert bool(others) == apart
+    # A file that nobody has any more counts no more.
+    del held
+    gc.collect()
+    send(second, "b.txt", bytes(60), size=10)
+    finish(second)
+    assert not refused
 
 
 def test_a_file_in_many_small_chunks_costs_what_a_file_costs():
