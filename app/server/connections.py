@@ -33,6 +33,9 @@ WAITING_OF_ADDRESS = 500
 """Connections of one address that wait for a request: of one more the oldest gives way."""
 MOST_OF_ADDRESS = 2_000
 """Connections of one address. A class of 1,500 behind one address has one for each page, and a few while it opens."""
+MOST_PAGES = 1_800
+"""WebSockets of one address: fewer, so that whoever opens one more reads why there is none."""
+TOO_MANY = f"{MOST_PAGES:,} pages of your network are open, as many as may be: close some, and reload this one."
 MOST_FILES = 10_000
 """Open files that the server asks the system for."""
 _EMPTY = b"HTTP/1.1 400 Bad Request\r\n\r\n"
@@ -73,8 +76,13 @@ def raise_limit() -> int:
 class Connections:
     """The open connections of this process, and those of each owner that wait for a request, the oldest first."""
 
-    def __init__(self, most: int = MOST_FILES, clock: Callable[[], float] = time.monotonic):
-        self.most, self._clock = most, clock
+    def __init__(
+        self,
+        most: int = MOST_FILES,
+        clock: Callable[[], float] = time.monotonic,
+        most_of_address: int = MOST_OF_ADDRESS,
+    ):
+        self.most, self._clock, self._most_of_address = most, clock, most_of_address
         self._owners: dict[Any, str] = {}
         self._counts: Counter[str] = Counter()
         self._waiting: defaultdict[str, dict[Any, float]] = defaultdict(dict)
@@ -87,7 +95,7 @@ class Connections:
             return False
         # A proxy on this computer stands for everybody.
         of_all = owner == "" or ip_address(owner).is_loopback
-        if not of_all and self._counts[owner] >= MOST_OF_ADDRESS and not self._close_oldest([owner]):
+        if not of_all and self._counts[owner] >= self._most_of_address and not self._close_oldest([owner]):
             return False
         self._owners[stream] = owner
         self._counts[owner] += 1
@@ -139,6 +147,8 @@ class Connections:
 
 OPEN = Connections()
 """The open connections of this process."""
+PAGES_OPEN = Connections(most_of_address=MOST_PAGES)
+"""Those of them that are WebSockets of pages: behind a proxy, too, each has the address of its reader."""
 
 
 class Stream(IOStream):

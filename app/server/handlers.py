@@ -28,7 +28,7 @@ from sgmcmc_lab.app.room.network import CALLER, addresses, answers_to, whose
 from sgmcmc_lab.app.room.rooms import AWAY, rooms
 from sgmcmc_lab.app.server import log_limit, socket
 from sgmcmc_lab.app.server.connections import MAX_HEADER, OPEN, Bounded
-from sgmcmc_lab.app.server.page_queue import MOST_WAITING, PAGES
+from sgmcmc_lab.app.server.page_queue import PAGES, TOO_MANY
 from sgmcmc_lab.app.server.socket import MAX_MESSAGE, GuardedSocket
 from sgmcmc_lab.app.views.bundle import ASSETS
 
@@ -49,7 +49,6 @@ _SENTENCE = (
 """A page that says why there is none, also on a phone."""
 _TORNADOS = b"<html><title>%d: "
 """How Tornado's own page of an error begins."""
-_TOO_MANY_PAGES = f"{MOST_WAITING} pages are being made for your network already, which is as many as may wait. Try again in a minute."
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -180,7 +179,7 @@ class GuardedPage(DocHandler):
                 if not self._left:
                     await super().get(*args, **kwargs)
         except FullError:
-            _refuse(self, _TOO_MANY_PAGES, 503)
+            _refuse(self, TOO_MANY, 503)
 
     def on_connection_close(self) -> None:
         """The reader is gone."""

@@ -22,6 +22,7 @@ took: of 30 frames per second an open page then has 20.
 """
 MOST_WAITING = 200
 """Pages that wait for one address: at half a second each, the next one would come after more than a minute."""
+TOO_MANY = f"{MOST_WAITING} pages are being made for your network already, which is as many as may wait. Try again in a minute."
 
 
 class PageQueue:

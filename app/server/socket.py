@@ -5,23 +5,30 @@ import json
 import logging
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 import panel as pn
 from bokeh.document import Document
-from bokeh.protocol.exceptions import ValidationError
+from bokeh.protocol.exceptions import ProtocolError, ValidationError
 from bokeh.protocol.message import Message
 from bokeh.server.connection import ServerConnection
 from bokeh.server.session import ServerSession
-from bokeh.util.token import check_token_signature, get_token_payload
+from bokeh.util.token import check_token_signature, get_session_id, get_token_payload
 from panel.io.server import WSHandler
 from tornado.iostream import StreamClosedError
 
+from sgmcmc_lab.app.live.fair_executor import FullError
 from sgmcmc_lab.app.live.page_lock import on_this_thread
 from sgmcmc_lab.app.live.page_socket import SOCKETS, listener_of
+from sgmcmc_lab.app.room.network import whose
+from sgmcmc_lab.app.server import connections, page_queue
+from sgmcmc_lab.app.server.connections import PAGES_OPEN
 from sgmcmc_lab.app.server.message_filter import answered, passed_on
+from sgmcmc_lab.app.server.page_queue import PAGES
 
 log = logging.getLogger(__name__)
 caused = logging.getLogger("sgmcmc-lab.caused")
@@ -36,6 +43,10 @@ MAX_BUFFERS = 4
 """Binary parts of a message; a page sends one."""
 RATE, BURST = 300.0, 600.0
 """Events that a page may send per second, and at once; further ones wait. Frames and a dragged slider take some 150."""
+LOOP_SHARE, LOOP_BURST = 0.5, 2.0
+"""Seconds that changes by all pages of an address may take of the loop, per second and at once; further ones wait."""
+MAKING_SECONDS = 60.0
+"""A page that is made anew has its turn for so long at most."""
 CHARACTERS = 4096
 """This many characters of text count as one event, because they are read before they are refused."""
 FAILURE_COSTS = 30
@@ -49,6 +60,29 @@ REFUSED = "A page never sends this, or sends it only once."
 FAILED = "The server could not do that; its log says why."
 TOO_LONG = f"A text in a message has at most {MAX_TEXT:,} characters: this message was ignored."
 EXPIRED = "This page is from an earlier server, or too old: reload it."
+
+
+class Credit:
+    """The cost that somebody may cause: so much at once, and so much more each second."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic):
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self.left, self._last = burst, clock()
+
+    def spend(self, cost: float) -> None:
+        """Take it from what is left, which may become a debt."""
+        now = self._clock()
+        self.left = min(self._burst, self.left + self._rate * (now - self._last)) - cost
+        self._last = now
+
+    @property
+    def owed(self) -> float:
+        """Seconds until there is no debt."""
+        return max(0.0, -self.left / self._rate)
+
+
+_CREDITS: "WeakValueDictionary[str, Credit]" = WeakValueDictionary()
+"""That of each address, as long as a page of it is open."""
 
 
 class _Errors:
@@ -106,27 +140,68 @@ class GuardedSocket(WSHandler):
     """
 
     connection: ServerConnection | None
-    _credit = BURST
-    _last = 0.0
     _pulled = False
     _text = 0
     _too_long = False
     _owner = False
     _parts = 0
+    _took = 0.0
     _signed = ""
     _errors = _Errors()
+
+    @cached_property
+    def _credit(self) -> Credit:
+        return Credit(RATE, BURST)
+
+    @cached_property
+    def _address(self) -> str:
+        return whose(self.request.remote_ip or "")
+
+    @cached_property
+    def _credit_of_address(self) -> Credit:
+        return _CREDITS.setdefault(self._address, _CREDITS.get(self._address) or Credit(LOOP_SHARE, LOOP_BURST))
+
+    @cached_property
+    def _begun(self) -> asyncio.Event:
+        """Set when the connection has its session, or is closed."""
+        return asyncio.Event()
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
         """Keep the token, which the browser sends as its second protocol."""
         self._signed = subprotocols[1] if len(subprotocols) == 2 else ""
         return super().select_subprotocol(subprotocols)
 
-    def open(self, *args: Any, **kwargs: Any) -> None:
-        """Refuse a token of another server with a code and a sentence that the page's script can read."""
-        if self.selected_subprotocol == "bokeh" and self._good_token():
-            super().open(*args, **kwargs)
-        else:
+    async def open(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse a token of another server with a code and a sentence that the page's script can read.
+
+        A page whose session has ended is made anew, in its turn.
+        """
+        if self.selected_subprotocol != "bokeh" or not self._good_token():
             self.close(POLICY, EXPIRED)
+            return
+        if not PAGES_OPEN.begin(self, self._address):
+            self.close(POLICY, connections.TOO_MANY)
+            return
+        PAGES_OPEN.heard(self)
+        if self._has_session():
+            super().open(*args, **kwargs)
+            return
+        try:
+            async with PAGES.turn(self._address):
+                # Its reader may have left meanwhile.
+                if self.ws_connection is not None:
+                    super().open(*args, **kwargs)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._begun.wait(), MAKING_SECONDS)
+        except FullError:
+            self.close(POLICY, page_queue.TOO_MANY)
+
+    def _has_session(self) -> bool:
+        try:
+            self.application_context.get_session(get_session_id(self._signed))
+        except ProtocolError:
+            return False
+        return True
 
     def _good_token(self) -> bool:
         # Any error means that the client's token is not valid.
@@ -141,6 +216,7 @@ class GuardedSocket(WSHandler):
 
     async def send_message(self, message: Message[Any]) -> None:
         """Send a message; the first one shows that the connection has its session."""
+        self._begun.set()
         if not self._owner and self.connection is not None and self.ws_connection is not None:
             self._take_session()
         await super().send_message(message)
@@ -193,6 +269,8 @@ class GuardedSocket(WSHandler):
 
     def on_close(self) -> None:
         """End the connection once, even if both ends close it."""
+        self._begun.set()
+        PAGES_OPEN.end(self)
         session = self._session()
         if session is None:
             self.connection = None
@@ -214,7 +292,7 @@ class GuardedSocket(WSHandler):
             return  # sent before the page's session ended
         if not self._owner:
             self._take_session()
-        reply, before = None, self._errors.count
+        reply, before, self._took = None, self._errors.count, 0.0
         too_long, self._too_long = self._too_long, False
         try:
             if too_long:
@@ -256,19 +334,33 @@ class GuardedSocket(WSHandler):
                 take(answer)
             return None, 1
         message.content = {"events": events}
-        message.apply_to_document = on_this_thread(message.apply_to_document)
+        message.apply_to_document = on_this_thread(self._timed(message.apply_to_document))
         return await ServerSession.patch(message, connection), len(events)
+
+    def _timed(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, which notes how long the loop was busy with it."""
+
+        def timed(*args: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return work(*args)
+            finally:
+                self._took = time.perf_counter() - began
+
+        return timed
 
     def charge(self, cost: float) -> None:
         """Delay the page's next message by this cost."""
-        self._credit -= cost
+        self._credit.left -= cost
 
     async def _wait(self, cost: float) -> None:
         """Give other pages their turn, and delay this one if it sends too much. Meanwhile nothing is read."""
-        now = time.monotonic()
-        self._credit = min(BURST, self._credit + RATE * (now - self._last)) - cost
-        self._last = now
-        await asyncio.sleep(max(0.0, -self._credit / RATE))
+        self._credit.spend(cost)
+        owed = self._credit.owed
+        if self._took:
+            self._credit_of_address.spend(self._took)
+            owed = max(owed, self._credit_of_address.owed)
+        await asyncio.sleep(owed)
 
 
 def _check_header(fragment: str | bytes) -> None:

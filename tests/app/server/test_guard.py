@@ -692,7 +692,7 @@ def test_an_error_tells_a_client_nothing_of_the_server(caplog):
     socket.send_message.assert_awaited_once_with(FAILED)
     assert "a secret place" in caplog.text and "secret" not in FAILED
     # It costs the client a while.
-    assert socket._credit == BURST - FAILURE_COSTS
+    assert socket._credit.left == BURST - FAILURE_COSTS
 
 
 @pytest.mark.parametrize("charged", [True, False])
@@ -709,7 +709,7 @@ def test_an_error_in_what_is_deferred_is_charged_to_its_page_and_logged_once(cha
         for _ in range(1000):
             outer._process_event(DataEvent(None, "x"))
     pn.config.exception_handler = before
-    assert (socket._credit == BURST - 1000 * FAILURE_COSTS) == charged
+    assert (socket._credit.left == BURST - 1000 * FAILURE_COSTS) == charged
     assert (caplog.text.count("Traceback") == 1) == charged
 
 
