@@ -1,5 +1,6 @@
 """The project as a whole: the checkers, the layout, the wheel."""
 
+import ast
 import importlib.metadata
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sgmcmc_lab.samplers.compile import numba_private
 from tests.browser import in_ci
 from tests.helpers.cases import for_each
 
@@ -153,6 +155,95 @@ def test_every_import_begins_with_the_package(planted):
     paths = [path for folder in ("app", "samplers", "lessons", "tests") for path in (ROOT / folder).rglob("*.py")]
     texts = {path: path.read_text(encoding="utf-8").replace("from sgmcmc_lab import", "") for path in paths}
     assert [path.name for path, text in texts.items() if found.search(text)] == ["test_project.py"]
+
+
+PRIVATE = re.compile(r"_[A-Za-z]\w*(?<!_)")
+OF_LIBRARIES = {"app/server/patches.py", "samplers/compile/numba_private.py"}
+"""The modules that list private names of libraries."""
+DOCUMENTED = {
+    "_make",
+    "_replace",
+    "_asdict",
+    "_fields",
+    "_field_defaults",
+    "_exit",
+    "_esm",
+    "_stylesheets",
+    "_importmap",
+    "_handle_msg",
+    "_send_msg",
+}
+"""Python documents the first six, Panel the others, for components of one's own."""
+
+
+def defined(tree):
+    """The private names that a module defines for itself."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr if ast.unparse(node.value) in ("self", "cls", "made") else ""
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def used(tree):
+    """The private names that a module reads, writes or imports, also by ``getattr`` and the like."""
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Attribute):
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("sgmcmc_lab"):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and re.fullmatch(r"(get|has|set|del)attr(_static)?", ast.unparse(node.func)):
+            names = [part.value for part in node.args[1:2] if isinstance(part, ast.Constant)]
+        yield from (name for name in names if PRIVATE.fullmatch(name))
+
+
+def replaced(tree):
+    """The private names of a library's class that a class below it defines anew."""
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("sgmcmc_lab"):
+            modules |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
+    for node in ast.walk(tree):
+        for base in node.bases if isinstance(node, ast.ClassDef) else []:
+            root, *path = ast.unparse(base).split("[")[0].split(".")
+            if root not in modules:
+                continue
+            module, name = modules[root]
+            of = importlib.import_module(module)
+            of = getattr(of, name, None) or importlib.import_module(f"{module}.{name}")
+            for step in path:
+                of = getattr(of, step)
+            own = {name for part in node.body for name in defined(part)}
+            yield from (name for name in own if PRIVATE.fullmatch(name) and hasattr(of, name))
+
+
+PLANTED = {
+    "an attribute": "numba.core._helper_of_numba",
+    "an attribute of a base class": "class A(numba.B):\n    def c(self):\n        return self._helper_of_numba",
+    "a change": "numba.A._helper_of_numba = 1",
+    "an import": "from numba import _helper_of_numba",
+    "a text": "getattr(numba, '_helper_of_numba', None)",
+    "a method": "from numba.core import codegen\nclass A(codegen.AOTCPUCodegen):\n    def _init(self):\n        pass",
+}
+
+
+@pytest.mark.slow
+def test_private_names_of_libraries_are_in_the_modules_that_list_them():
+    """Fails where another module reaches into a library. Planted faults: such lines."""
+    paths = [path for folder in ("app", "samplers", "lessons") for path in (ROOT / folder).rglob("*.py")]
+    trees = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    listed = {name: trees.pop(name) for name in OF_LIBRARIES}["samplers/compile/numba_private.py"]
+    own = {name for tree in trees.values() for name in defined(tree)} | DOCUMENTED
+
+    def of_libraries(tree):
+        return set(used(tree)) - own | set(replaced(tree)) - DOCUMENTED
+
+    assert {name: names for name, tree in trees.items() if (names := of_libraries(tree))} == {}
+    assert [what for what, planted in PLANTED.items() if not of_libraries(ast.parse(planted))] == []
+    assert set(numba_private.WITHOUT) == {*used(listed), *replaced(listed)}
 
 
 # One machine's paths, and hosts to install from, are nobody else's.

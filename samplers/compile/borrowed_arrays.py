@@ -30,7 +30,7 @@ class BorrowedModel(ArrayModel):
     """An array in all but how it is handed over."""
 
     def _sent(self) -> list[tuple[str, Any]]:
-        return [(name, self._models[self.get_field_position(name)]) for name in ("data", "shape")]
+        return [(name, self.get_model(self.get_field_position(name))) for name in ("data", "shape")]
 
     def get_argument_type(self) -> tuple[Any, ...]:
         """The types of the arguments that a caller passes."""
@@ -44,9 +44,9 @@ class BorrowedModel(ArrayModel):
         """The array again, of what was handed over; it has no owner and counts no references."""
         data, shape = (model.from_argument(builder, part) for (_, model), part in zip(self._sent(), value, strict=True))
         integer = shape.type.element
-        itemsize = stride = ir.Constant(integer, self._fe_type.dtype.bitwidth // 8)
+        itemsize = stride = ir.Constant(integer, self.fe_type.dtype.bitwidth // 8)
         n_items, strides = ir.Constant(integer, 1), shape
-        for k in reversed(range(self._fe_type.ndim)):
+        for k in reversed(range(self.fe_type.ndim)):
             strides = builder.insert_value(strides, stride, k)
             length = builder.extract_value(shape, k)
             stride, n_items = builder.mul(stride, length), builder.mul(n_items, length)
@@ -73,10 +73,10 @@ def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if not isinstance(kind, types.Array):
         context.nrt.incref(builder, kind, value)
         return value
-    free = context.make_array(kind)(context, builder, value)
+    model = context.data_model_manager[kind]
     for name in ("meminfo", "parent"):
-        setattr(free, name, ir.Constant(getattr(free, name).type, None))
-    return free._getvalue()
+        value = model.set(builder, value, ir.Constant(model.get(builder, value, name).type, None), name)
+    return value
 
 
 @intrinsic

@@ -8,11 +8,9 @@ promises none of the names for that. Where a release lacks one, each process com
 """
 
 import hashlib
-import itertools
 import logging
 import os
 import re
-import secrets
 import sys
 from functools import cache
 from pathlib import Path
@@ -22,9 +20,9 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 import numpy as np
-from numba.core.bytecode import FunctionIdentity
 
 from sgmcmc_lab.samplers import stored_files
+from sgmcmc_lab.samplers.compile import numba_private
 from sgmcmc_lab.samplers.compile.content import UnknownContentError, digest_of
 
 log = logging.getLogger(__name__)
@@ -123,7 +121,7 @@ def file_of(folder: Path, function: Any, signature: Any, told: dict[Any, Any] | 
     except UnknownContentError:
         return None
     except Exception as error:
-        _warn(f"The dependencies of compiled functions are unknown: {type(error).__name__}: {error}")
+        _warn(f"Compiled functions are not kept: {type(error).__name__}: {error}")
         return None
 
 
@@ -155,14 +153,8 @@ def _settings() -> list[tuple[str, str]]:
 
 @cache
 def number_symbols(process: int) -> None:
-    """Let this process name what it compiles as no other one does.
-
-    Numba numbers the symbols of each process from 1. Two closures of one name, or an old and a new function, that two
-    processes have compiled under the same number are one function to a third process, which loads both.
-    """
-    if not hasattr(FunctionIdentity, "_unique_ids"):
-        raise AttributeError("FunctionIdentity._unique_ids")
-    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+    """Let this process, by its number, name what it compiles as no other one does. Raises AttributeError."""
+    numba_private.number_symbols()
 
 
 @cache

@@ -8,6 +8,7 @@ Numba count by their names: the versions are part of a file's key in :mod:`sampl
 Nothing is left out: where a function reaches something whose content is unknown, it has no digest and is not kept.
 """
 
+import ast
 import dis
 import hashlib
 import sys
@@ -27,9 +28,10 @@ from sgmcmc_lab.samplers.compile import borrowed_arrays
 
 LIBRARIES = {*sys.stdlib_module_names, "numpy", "numba", "llvmlite"}
 """Their versions are in the key of each file."""
+LAB = __name__.partition(".")[0]
 PLAIN = (bool, int, float, complex, str, bytes, range, type(None), type(...))
-_EXTENSION = Path(borrowed_arrays.__file__).read_bytes()
-"""Numba finds what it declares by the type of a value, not by a name."""
+_EXTENSION = ast.unparse(ast.parse(Path(borrowed_arrays.__file__).read_bytes())).encode()
+"""The file without its comments. Numba finds what it declares by the type of a value, not by a name."""
 _COMPILED_OF: dict[Any, tuple[str, list[Any]]] = {}
 """The content of each function when it was first compiled in this process."""
 
@@ -63,9 +65,13 @@ def digest_of(function: Any, signature: Any, told: dict[Any, tuple[str, list[Any
 
 
 def _overloads() -> list[Any]:
-    """The functions that others than Numba have declared to stand for some function or method in compiled code."""
-    found = (getattr(template, "_overload_func", None) for template in _templates())
-    return [each for each in found if each is not None and not _of_library(each)]
+    """The functions that others than Numba have declared to stand for some function or method in compiled code.
+
+    The lab's own are in the file whose source counts, or are reached by name.
+    """
+    found = (getattr(each, "__func__", each) for template in _templates() for each in vars(template).values())
+    functions = [each for each in found if isinstance(each, FunctionType) and not _of_library(each)]
+    return [each for each in functions if (each.__module__ or "").partition(".")[0] != LAB]
 
 
 def _templates() -> Iterable[Any]:

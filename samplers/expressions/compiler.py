@@ -15,7 +15,6 @@ import re
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from weakref import ReferenceType, ref
@@ -24,6 +23,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import cfunc, types
 
+from sgmcmc_lab.samplers.compile.numba_private import free_passes
 from sgmcmc_lab.samplers.expressions import special
 from sgmcmc_lab.samplers.expressions.functions import Array
 from sgmcmc_lab.samplers.expressions.inspection import MAY_CALL, inspect
@@ -86,16 +86,7 @@ def _optimise(made: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     builder = llvm.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
     passes.run(made, builder)
-    _free(passes)
-
-
-def _free(passes: llvm.ModulePassManager) -> None:
-    """Free a list of passes: 70 kB that llvmlite would leave behind, for of the two classes that its list is made of
-    the first one disposes of nothing. Where a release has no such name, they are left behind.
-    """
-    with suppress(AttributeError, TypeError):
-        llvm.newpassmanagers.NewPassManager._dispose(passes)
-        passes.detach()
+    free_passes(passes)
 
 
 class Code:

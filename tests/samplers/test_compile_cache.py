@@ -27,7 +27,9 @@ from numba.core.typing import templates
 
 from sgmcmc_lab.samplers import RunSpec, engine, stored_files
 from sgmcmc_lab.samplers.compile import cache, content, jit
+from sgmcmc_lab.samplers.compile.wasm import objects
 from sgmcmc_lab.samplers.expressions import compiler
+from sgmcmc_lab.samplers.targets import TARGETS
 from tests.helpers.cases import for_each
 
 ROOT = Path(__file__).parents[2]
@@ -382,6 +384,18 @@ def test_native_code_is_made_where_its_passes_cannot_be_freed(gone, monkeypatch)
     compiler._RECENT.clear()
 
 
+@pytest.mark.slow
+def test_without_a_private_name_a_function_is_not_compiled_for_webassembly(tmp_path, monkeypatch):
+    """And the message has the name. Fails where Numba compiles it for this machine instead."""
+    script = tmp_path / "cross.py"
+    before = "import sys, runpy, numba.core.codegen as made\ndel made.CPUCodegen._module_pass_manager\n"
+    script.write_text(f"{before}runpy.run_path({str(objects.CROSS)!r}, run_name='__main__')\n")
+    monkeypatch.setattr(objects, "CROSS", script)
+    monkeypatch.setattr(jit, "FOLDER", tmp_path)
+    with pytest.raises(objects.CompileError, match=r"for WebAssembly: AttributeError: .*_module_pass_manager"):
+        objects.objects([TARGETS["gaussian"].potential])
+
+
 # --- whole processes -------------------------------------------------------------------------------------------------
 
 DRAWS = """
@@ -402,6 +416,11 @@ def fixed(self, name, value):
         raise AttributeError(name)
     object.__setattr__(self, name, value)
 numba.core.registry.CPUDispatcher.__setattr__ = numba.core.codegen.JITCodeLibrary.__setattr__ = fixed
+"""
+WITHOUT_PRIVATE_NAMES = """
+from types import SimpleNamespace
+from sgmcmc_lab.samplers.compile import numba_private
+numba_private.FunctionIdentity = numba_private.llvm = SimpleNamespace()
 """
 SMALL_FILES = """
 import resource
@@ -431,8 +450,8 @@ def end(process):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes, links and limits are of POSIX")
 def test_processes_draw_the_same_whatever_the_cache_holds(tmp_path):
-    """Two that begin at once with an empty cache; one with each file damaged in another way; and one whose Numba and
-    llvmlite lack what they promise none of.
+    """Two that begin at once with an empty cache; one with each file damaged in another way; one whose Numba and
+    llvmlite lack what they promise none of; and one in which they have none of the private names.
     """
     both = [begin(tmp_path / "cache") for _ in range(2)]
     (draws, compiled, _), other = map(end, both)
@@ -450,6 +469,11 @@ def test_processes_draw_the_same_whatever_the_cache_holds(tmp_path):
     found, again, said = end(begin(tmp_path / "cache", WITHOUT))
     assert found == draws and again >= compiled
     assert "does not load what it compiled" in said
+
+    found, again, said = end(begin(tmp_path / "cache", WITHOUT_PRIVATE_NAMES))
+    assert found == draws and again >= compiled
+    assert said.count("Compiled functions are not kept: ") == 1 and "_unique_ids" in said
+    assert end(begin(tmp_path / "cache")) == (draws, 0, "")
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Objects of compiled functions for WebAssembly, kept next to the native ones; a process compiles the missing ones."""
 
 import hashlib
+import inspect
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ import numba
 import numpy as np
 
 from sgmcmc_lab.samplers import stored_files
-from sgmcmc_lab.samplers.compile import jit
+from sgmcmc_lab.samplers.compile import jit, numba_private
 from sgmcmc_lab.samplers.compile.cache import VERSIONS, file_name
 
 CROSS = Path(__file__).with_name("cross.py")
@@ -100,5 +101,7 @@ def _write(name: str, digest: str, content: bytes) -> None:
 @cache
 def _compiler() -> str:
     """Everything that an object depends on except the content of its function."""
-    own = hashlib.sha256(CROSS.read_bytes()).hexdigest()
+    own = hashlib.sha256(
+        (CROSS.read_text("utf-8") + inspect.getsource(numba_private.wasm_context)).encode()
+    ).hexdigest()
     return f"{numba.__version__} {llvmlite.__version__} {np.__version__} {own}"

@@ -385,7 +385,7 @@ def test_memory_is_level_while_formulas_are_edited(monkeypatch):
 
     left(5)
     assert left(20) < 20_000
-    monkeypatch.setattr(compiler, "_free", lambda passes: passes.detach())
+    monkeypatch.setattr(compiler, "free_passes", lambda passes: passes.detach())
     assert left(20) > 40_000
 
 
