@@ -2,24 +2,25 @@
 
 import logging
 from collections import OrderedDict
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
+from threading import Lock
 
+from sgmcmc_lab.app.live.fair_executor import Pool
 from sgmcmc_lab.lessons import Step
 from sgmcmc_lab.lessons.claims import Result
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.lesson import Point
 from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.sweep import Row
-from sgmcmc_lab.samplers.low_priority import workers
 
 log = logging.getLogger("sgmcmc-lab")
 
 MAX_PROOFS = 200
 """Steps whose results are kept. The same runs give the same numbers, so nobody has to make them twice."""
 _PROOFS: "OrderedDict[int, Proof]" = OrderedDict()
-# One after the other: the pages' live runs go on meanwhile.
-_WORKER = workers(1, "proof")
+_WORKER = Pool(1, "proof", most_of_address=1)
+"""Those of one address are made one after the other: the pages' live runs go on meanwhile."""
 
 
 class Proof:
@@ -32,6 +33,9 @@ class Proof:
         self.problem = ""
         self.waiting = 0
         """How many pages wait for it."""
+        self.turns: list[Future[None]] = []
+        """Of each address that waits for it; the first to come is for all."""
+        self._begun = Lock()
         self._found: dict[Point, list[Estimate]] = {}
 
     @property
@@ -46,7 +50,9 @@ class Proof:
         return [Row(point, tuple(found)) for point, found in list(self._found.items())]
 
     def make(self) -> None:
-        """Run the step at reduced length, and judge its claims."""
+        """Run the step at reduced length, once, and judge its claims."""
+        if not self._begun.acquire(blocking=False):
+            return
         try:
             if self.step.sweep is not None:
                 # The library of its picture takes a second to load, during which no page may stand still.
@@ -71,16 +77,13 @@ class Proof:
         self._found.setdefault(point, []).append(estimate)
 
 
-def begin(step: Step) -> Proof:
-    """Ask for the runs of a step; they may be there already."""
-    found = _PROOFS.get(id(step))
-    if found is not None:
-        found.waiting += 1
-        return found
-    made = _PROOFS[id(step)] = Proof(step)
+def begin(step: Step, address: str = "") -> Proof:
+    """Ask for the runs of a step, for an address; they may be there already."""
+    made = _PROOFS.setdefault(id(step), _PROOFS.get(id(step)) or Proof(step))
     # Before it begins: with nobody waiting it would end at once.
-    made.waiting = 1
-    _WORKER.submit(made.make)
+    made.waiting += 1
+    if made.running:
+        made.turns.append(_WORKER.submit(_WORKER.share(address), made.make))
     while len(_PROOFS) > MAX_PROOFS:
         _PROOFS.popitem(last=False)
     return made
@@ -92,6 +95,8 @@ def cancel(step: Step) -> None:
     if found is not None and found.running:
         found.waiting -= 1
         if not found.waiting:
+            for turn in found.turns:
+                turn.cancel()
             del _PROOFS[id(step)]
 
 

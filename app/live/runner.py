@@ -117,7 +117,7 @@ class Runner(Live):
     def __init__(self, state: AppState, screen: Screen, address: str = ""):
         """``address`` is whose page it is."""
         super().__init__(screen)
-        self.state, self.screen = state, screen
+        self.state, self.screen, self.address = state, screen, address
         self.lanes: Lanes | None = None
         self.views: list[Any] = []
         self._built: tuple[Any, list[str]] | None = None

@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import panel as pn
 import panel_material_ui as pmui
 
+from sgmcmc_lab.app.live.fair_executor import FullError, Pool
 from sgmcmc_lab.app.live.runner import Runner
 from sgmcmc_lab.app.live_page import live_page
 from sgmcmc_lab.app.page.camera import SECONDS, Camera
@@ -25,12 +26,18 @@ from sgmcmc_lab.samplers.settings import ANY_TARGET
 from sgmcmc_lab.samplers.targets.own import OfTable, held
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 
+T = TypeVar("T")
+
 MAX_ROWS = 200_000
 """Draws in a file made by the page, over all chains; of longer runs every so many steps are kept."""
 MAX_NUMBERS = 4_000_000
 """Coordinates of those draws in all: about 80 MB of CSV."""
 MAX_RUN = 1_000_000_000
 """Steps that a saved experiment runs at most: the bound of ``n_steps``."""
+MOST_FILES, MOST_WAITING = 2, 20
+"""Files of one address that are made at a time, and that wait for it."""
+_WRITERS = Pool(1, "file", most_of_address=MOST_FILES, most_waiting=MOST_WAITING)
+TOO_MANY = f"{MOST_WAITING} files are being made for your network already, which is as many as may wait. Try again in a minute."
 MAX_STEPS = 20_000_000
 """The longest run that the page makes again for a file, in chain-steps; longer ones are for the command line."""
 
@@ -173,6 +180,13 @@ class ExportMenu:
         except SpecError as error:
             # More was changed on the page than a file may hold.
             self.notify("error", str(error))
+        except FullError:
+            self.notify("error", TOO_MANY)
+
+    async def _in_turn(self, make: Callable[[], T]) -> T:
+        """What is made in a thread; addresses take turns. Raises :class:`FullError`."""
+        turn = _WRITERS.of(_WRITERS.share(self.runner.address))
+        return await asyncio.get_running_loop().run_in_executor(turn, make)
 
     async def _link(self) -> None:
         await self.runner.bus.send_copy()
@@ -229,7 +243,7 @@ class ExportMenu:
         )
         self._making = True
         try:
-            page = await asyncio.get_running_loop().run_in_executor(None, make)
+            page = await self._in_turn(make)
         finally:
             self._making = False
         await self.runner.bus.send_file(f"{experiment.target.key}.html", page.encode())
@@ -257,5 +271,5 @@ class ExportMenu:
             )
             return
         self.notify("info", f"Repeating the draws of {experiment.n_steps:,} steps for a file.")
-        name, content = await asyncio.get_running_loop().run_in_executor(None, draws, experiment, suffix)
+        name, content = await self._in_turn(partial(draws, experiment, suffix))
         await self.runner.bus.send_file(name, content)

@@ -11,6 +11,7 @@ import panel_material_ui as pmui
 from sgmcmc_lab.app.lesson import headless_claims
 from sgmcmc_lab.app.lesson.sweeping import HEIGHT, TABLE_HEIGHT, SweepPicture
 from sgmcmc_lab.app.live.page_lock import on_page
+from sgmcmc_lab.app.room.network import address_of
 from sgmcmc_lab.app.views.theme import Theme
 from sgmcmc_lab.lessons import Step
 
@@ -53,7 +54,7 @@ class Measuring:
         self._show()
 
     def _wait(self) -> None:
-        self._proof = headless_claims.begin(self._step)
+        self._proof = headless_claims.begin(self._step, address_of(self._document))
         self._show()
         self._draw()
         if self._proof.running:

@@ -7,8 +7,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import zipfile
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from unittest.mock import AsyncMock, Mock
 
@@ -20,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgmcmc_lab.app import link
+from sgmcmc_lab.app.live.fair_executor import FullError, Pool
 from sgmcmc_lab.app.live.lanes import DensityLanes
 from sgmcmc_lab.app.live.loop import LiveScreen, with_rates
 from sgmcmc_lab.app.live.runner import Runner
@@ -608,6 +611,35 @@ def test_a_live_page_has_the_address_of_its_server(port, address, monkeypatch):
     menu, _ = menu_after(2)
     asyncio.run(menu._live())
     assert made.call_args.kwargs["lab"] == address
+
+
+@pytest.mark.parametrize("other", ["127.0.0.2", "127.0.0.1"])
+def test_no_address_waits_for_the_files_of_another(monkeypatch, other):
+    """Fails where one address has all threads for files, or as many wait for it as it likes: its next one has a
+    sentence. Fault: both are one address.
+    """
+    monkeypatch.setattr(export, "_WRITERS", Pool(1, "test", most_of_address=1, most_waiting=1))
+    go_on, (menu, notify), (elsewhere, _) = threading.Event(), menu_after(2), menu_after(2)
+    menu.runner.address, elsewhere.runner.address = "127.0.0.1", other
+
+    async def make():
+        files = [asyncio.create_task(menu._in_turn(partial(go_on.wait, 60)))]
+        while not export._WRITERS._queue.running:
+            await asyncio.sleep(0.01)
+        files.append(asyncio.create_task(menu._in_turn(partial(go_on.wait, 60))))
+        await asyncio.sleep(0)
+        monkeypatch.setattr(export, "draws", Mock(return_value=("draws.csv", b"")))
+        await menu._clicked({"label": "Draws (CSV)"})
+        assert notify.call_args.args == ("error", export.TOO_MANY)
+        try:
+            return await elsewhere._in_turn(lambda: True)
+        except FullError:
+            return False
+        finally:
+            go_on.set()
+            await asyncio.gather(*files)
+
+    assert asyncio.run(make()) == (other != "127.0.0.1")
 
 
 @for_each("steps", [10**7, 10**8, 5 * 10**9])

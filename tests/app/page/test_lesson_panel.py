@@ -25,6 +25,7 @@ from sgmcmc_lab.app.lesson.position import SKIPPED, CoursePosition
 from sgmcmc_lab.app.lesson.progress import ProgressStore, outcome
 from sgmcmc_lab.app.lesson.prose import as_html, as_words, in_line
 from sgmcmc_lab.app.lesson.rules import is_hidden
+from sgmcmc_lab.app.live.fair_executor import Pool
 from sgmcmc_lab.app.live.lanes import scene_of
 from sgmcmc_lab.app.page.controls import Controls
 from sgmcmc_lab.app.page.lesson_panel import Anchor, LessonPanel, Option
@@ -769,6 +770,39 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
         "|Variance: bias| against Step size ε: one, slope"
     )
     assert made.panel.select(pmui.Button) == []
+
+
+@pytest.mark.parametrize("other", ["127.0.0.2", "127.0.0.1"])
+def test_no_address_waits_for_the_runs_that_another_asked_for(mine, monkeypatch, other):
+    """Thirty steps from 127.0.0.1, then one from 127.0.0.2, and a step of the first that both want. Fails where the
+    thirty come before them. Fault: both are one address.
+    """
+    begun, go_on = [], threading.Event()
+
+    def run(step, **_):
+        begun.append(step.title)
+        go_on.wait(60)
+        return Mock(results=())
+
+    monkeypatch.setattr(headless_claims, "run_step", run)
+    monkeypatch.setattr(headless_claims, "_PROOFS", OrderedDict())
+    monkeypatch.setattr(headless_claims, "_WORKER", Pool(1, "test", most_of_address=1))
+    steps = [replace(mine.steps[0], title=str(k), sweep=None) for k in range(31)]
+    proofs = [headless_claims.begin(step, "127.0.0.1") for step in steps[:30]]
+    assert headless_claims.begin(steps[29], other) is proofs[29]
+    proofs.append(headless_claims.begin(steps[30], other))
+    apart = other != "127.0.0.1"
+    while len(begun) < 1 + apart:
+        time.sleep(0.01)
+    assert begun == ["0", "29"][: 1 + apart]
+    # Nobody waits for these any more: they are not begun.
+    for step in steps[1:28]:
+        headless_claims.cancel(step)
+    go_on.set()
+    while any(proofs[k].running for k in (0, 28, 29, 30)):
+        time.sleep(0.01)
+    assert sorted(begun, key=int) == ["0", "28", "29", "30"]
+    assert proofs[29].waiting == 2
 
 
 def test_runs_that_fail_say_so(mine, monkeypatch):
