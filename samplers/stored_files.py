@@ -6,13 +6,19 @@ content or the new one. A loss of power may still cut it: the digest shows that,
 """
 
 import hashlib
+import math
+import os
+import re
 import shutil
+import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 from sgmcmc_lab.samplers.files import read_file
 
+DAY = 86_400.0
 MAX_BYTES = 64_000_000
 """The largest size of one file; the engine's loop takes half a megabyte."""
 
@@ -45,6 +51,39 @@ def keep_newest(folder: Path, pattern: str, number: int) -> None:
         if len(files) > number:
             for old in sorted(files, key=lambda path: path.lstat().st_mtime_ns)[:-number]:
                 old.unlink(missing_ok=True)
+
+
+def mark_used(path: Path) -> None:
+    """Let a file count as new: at most once a day, for a call that a page waits for."""
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime > DAY:
+            os.utime(path)
+
+
+def remove_unused(paths: Iterable[Path], days: float, max_bytes: float = math.inf) -> None:
+    """Remove those of these files that :func:`write` has written and nobody has used for so many days, and the oldest
+    beyond so many bytes. Any other file stays, and so does one that the system protects.
+    """
+    ages = []
+    for path in paths:
+        with suppress(OSError):
+            if _is_written_here(path):
+                seen = path.stat()
+                ages.append((time.time() - seen.st_mtime, seen.st_size, path))
+    total = 0
+    for age, size, path in sorted(ages):
+        total += size
+        if age > days * DAY or total > max_bytes:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _is_written_here(path: Path) -> bool:
+    """Whether a file begins as :func:`write` begins it. Raises OSError."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return re.fullmatch(rb"[0-9a-f]{64}\n", file.read(65)) is not None
 
 
 def make_way(path: Path) -> None:

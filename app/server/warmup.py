@@ -24,7 +24,7 @@ from sgmcmc_lab.app.live.readings import of_figures
 from sgmcmc_lab.app.server.compiling import tell
 from sgmcmc_lab.app.state import DEFAULT, DEFAULT_VIEWS
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.compile.cache import CLAIMS
+from sgmcmc_lab.samplers.compile.cache import CLAIMS, LOCK, tidy
 from sgmcmc_lab.samplers.engine import functions
 from sgmcmc_lab.samplers.low_priority import step_back
 from sgmcmc_lab.samplers.stored_files import make_folder, make_way
@@ -38,8 +38,6 @@ log = logging.getLogger("sgmcmc-lab")
 
 LOOK_SECONDS = 1.0
 """How often a server looks whether another one has done with compiling."""
-LOCK = "compiling.lock"
-"""A file of the cache, held by the server whose process compiles; the system releases it when that server ends."""
 HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 """The system's answers to the others; any other answer is that it locks no file there."""
 
@@ -102,6 +100,8 @@ def compile_all() -> None:
     # Objects loaded so far stay, and the collector need not visit them each time.
     gc.collect()
     gc.freeze()
+    if jit.FOLDER is not None:
+        tidy(jit.FOLDER)
 
 
 def _compile_rest(first: Sequence[Any]) -> None:

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,14 @@ VERSIONS = 8
 """The most files of functions of one name: of other versions, branches and processors."""
 MAX_FILES = 3000
 """The most files of all functions: names go out of use, too."""
+UNUSED_DAYS = 180
+"""A file goes that no process has loaded for so many days: more than there are between two courses."""
+OLD_DAYS = 14
+"""The same of a file in a folder of an earlier version, which another checkout may still use."""
+MAX_BYTES = 500_000_000
+"""The most bytes of all functions; a version has 60 MB."""
+LOCK = "compiling.lock"
+"""A file that the server whose processes compile holds; the system releases it when that server ends."""
 CLAIMS = "claims"
 """The folder in which processes that share their work claim functions."""
 NOT_OF_CODE = re.compile(
@@ -88,6 +97,7 @@ class CompiledFile:
                 found = CompileResultCacheImpl.rebuild(None, context, loads(content))
                 context.insert_user_function(found.entry_point, found.fndesc, [found.library])
                 self._function.add_overload(found)
+            stored_files.mark_used(self.path)
         except Exception as error:
             _warn(f"Numba {numba.__version__} does not load what it compiled: {type(error).__name__}: {error}")
             return False
@@ -109,6 +119,30 @@ class CompiledFile:
             _warn(f"Compiled functions cannot be kept in {self.path.parent}: {error.strerror or error}")
         except Exception as error:
             _warn(f"Numba {numba.__version__} does not let compiled functions be kept: {type(error).__name__}: {error}")
+
+
+def tidy(folder: Path) -> None:
+    """Remove files that no process has used for long, and the longest unused beyond :data:`MAX_BYTES`.
+
+    Earlier versions kept functions in folders beside this one, which are named by a digest. Files of others stay. A
+    running process has read its files whole.
+    """
+    stored_files.remove_unused(_kept_in(folder), UNUSED_DAYS, MAX_BYTES)
+    stored_files.remove_unused(folder.glob("**/.*.part"), 1)
+    for old in folder.parent.glob("[0-9a-f]" * 16):
+        files = [] if old.is_symlink() else _kept_in(old)
+        stored_files.remove_unused(files, OLD_DAYS)
+        if files and not any(path.exists() for path in files):
+            with suppress(OSError):
+                (old / LOCK).unlink(missing_ok=True)
+                if (old / "wasm").is_dir():
+                    (old / "wasm").rmdir()
+                old.rmdir()
+
+
+def _kept_in(folder: Path) -> list[Path]:
+    """The files of native functions, and of those for WebAssembly."""
+    return [*folder.glob("*.nbc"), *folder.glob("wasm/*.o")]
 
 
 def file_of(folder: Path, function: Any, signature: Any, told: dict[Any, Any] | None = None) -> CompiledFile | None:

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
@@ -707,6 +708,64 @@ def test_old_files_go(lab, monkeypatch):
     _, path = lab.start()
     assert lab.names() == sorted([path.name, old.name, *(name for name in lab.names() if "fourth" in name)])
     assert len(lab.names()) == 3
+
+
+def test_what_nobody_uses_goes_from_the_folder(tmp_path, monkeypatch):
+    """Fails where files of earlier versions stay for ever, or a file goes that is in use, or of others. Planted: such
+    files, and one that the system protects, as Windows protects an open file.
+    """
+    folder, old, mixed = tmp_path / "functions", tmp_path / ("0a" * 8), tmp_path / ("1b" * 8)
+    days = {
+        folder / "new.nbc": 1,
+        folder / "of spring.nbc": 100,
+        folder / "unused.nbc": 200,
+        folder / "wasm" / "unused.o": 200,
+        folder / f".{'c' * 32}.part": 2,
+        old / "one.nbc": 20,
+        old / "wasm" / "one.o": 20,
+        mixed / "one.nbc": 20,
+        mixed / "held.nbc": 20,
+        mixed / "new.nbc": 2,
+        tmp_path / "sweeps" / "one.nbc": 900,
+    }
+    foreign = [folder / "theirs.nbc", folder / "notes.txt", mixed / "theirs.o", tmp_path / ("2c" * 8) / "theirs.nbc"]
+    for path, age in {**days, **dict.fromkeys(foreign, 900)}.items():
+        if path in foreign:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"something else\n" * 10)
+        else:
+            stored_files.write(path, "a function", bytes(1000))
+        os.utime(path, (time.time() - age * stored_files.DAY,) * 2)
+    (old / cache.LOCK).touch()
+    unlink = Path.unlink
+
+    def held(path, missing_ok=False):
+        if path.name == "held.nbc":
+            raise PermissionError(errno.EACCES, "in use")
+        unlink(path, missing_ok)
+
+    def left():
+        return {path for path in tmp_path.rglob("*") if not path.is_dir()}
+
+    monkeypatch.setattr(Path, "unlink", held)
+    cache.tidy(folder)
+    kept = {"new.nbc", "of spring.nbc", "held.nbc"}
+    stay = {path for path in days if path.name in kept or path.parent.name == "sweeps"}
+    assert left() == {*stay, *foreign} and not old.exists()
+
+    monkeypatch.setattr(cache, "MAX_BYTES", 1500)
+    cache.tidy(folder)
+    assert left() == {*stay, *foreign} - {folder / "of spring.nbc"}
+
+
+def test_a_function_that_is_loaded_counts_as_new(lab):
+    """Fails where what is used each day goes for its age."""
+    _, path = lab.start()
+    for days, new in ((100, True), (0.5, False)):
+        written = time.time() - days * stored_files.DAY
+        os.utime(path, (written, written))
+        assert lab.start() == (6.0, path) and lab.compiled == 0
+        assert (path.stat().st_mtime > written + 1) == new
 
 
 @pytest.mark.parametrize("comes", [True, False])

@@ -84,6 +84,7 @@ def _read(name: str, function: Any) -> bytes | None:
     if jit.FOLDER is None or digest is None:
         return None
     of = f"{name} {digest} {_compiler()}"
+    stored_files.mark_used(_place(name, of))
     return stored_files.read(_place(name, of), of)
 
 

@@ -13,6 +13,7 @@ import pytest
 from sgmcmc_lab.app.server import compiling, warmup
 from sgmcmc_lab.lessons import library as lessons
 from sgmcmc_lab.lessons.library import load_all, load_outlines
+from sgmcmc_lab.samplers import stored_files
 from sgmcmc_lab.samplers.compile import cache, jit
 from sgmcmc_lab.samplers.models.run import needed
 from sgmcmc_lab.samplers.running_statistics import count_row
@@ -286,6 +287,16 @@ def test_a_damaged_cache_is_compiled_again_by_the_warm_up(damage, started):
         damage(path)
     assert started() == (values, [2], files)
     assert started() == (values, [], files)
+
+
+@pytest.mark.slow
+def test_a_start_removes_what_an_earlier_version_has_left(started, tmp_path):
+    """Fails where it stays until a person looks."""
+    old = tmp_path / ("0a" * 8) / "one.nbc"
+    stored_files.write(old, "a function", b"code")
+    os.utime(old, (0, 0))
+    started()
+    assert not old.parent.exists()
 
 
 @pytest.mark.slow
