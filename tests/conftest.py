@@ -24,6 +24,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
+from tests.helpers import cases  # noqa: E402
 from tests.helpers.cases import of_a_long_run  # noqa: E402
 
 # The same examples in every run, and no deadline: a first call may compile.
@@ -67,6 +68,7 @@ def pytest_configure(config):
     named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     if not (named or config.option.markexpr or config.option.keyword):
         config.option.markexpr = QUICK
+    cases.keyword = config.option.keyword
 
 
 def pytest_ignore_collect(collection_path, config):

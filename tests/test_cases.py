@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.helpers import cases
 from tests.helpers.cases import for_each, of_a_long_run
 
 
@@ -86,6 +87,31 @@ def test_each_case_is_in_one_part(slow, apart, parts):
         found[param.id] = list(ran)
         assert bool(param.marks) == (slow is not None and param.id != "quick")
     assert found == parts
+
+
+@pytest.mark.parametrize(
+    ("keyword", "ran"),
+    [
+        ("", ["asgld", "sgld", "hmc"]),
+        ("SGLD", ["asgld", "sgld"]),
+        ("sgld and not asgld", ["sgld"]),
+        ("(asgld or hmc) and check", ["asgld", "hmc"]),
+        ("check", ["asgld", "sgld", "hmc"]),
+        ("test_cases", ["asgld", "sgld", "hmc"]),
+        ("another", ["asgld", "sgld", "hmc"]),
+    ],
+)
+def test_the_cases_that_fit_a_keyword_run(keyword, ran, monkeypatch):
+    """All run where no name fits: fails where a test that pytest selects for another reason runs none."""
+    found = []
+
+    @for_each("key", ["asgld", "sgld", "hmc"])
+    def check(key):
+        found.append(key)
+
+    monkeypatch.setattr(cases, "keyword", keyword)
+    check(subtests=Reported())
+    assert found == ran
 
 
 @pytest.mark.slow

@@ -3,12 +3,25 @@
 import functools
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
+keyword = ""
+"""The expression after ``-k``, which ``conftest.py`` sets."""
 LONG_RUNS = ("curve_network", "logistic_tumours", "logistic_table", "posterior-table")
 """Targets whose exact answers take a long run: a test of one is a slow test."""
+
+
+def fits(expression: str, *names: str) -> bool:
+    """Whether these names together fit an expression of ``-k``: words with ``and``, ``or``, ``not`` and parentheses."""
+    text = " ".join(names).lower()
+
+    def truth(word: re.Match) -> str:
+        return word[0] if word[0] in ("and", "or", "not") else str(word[0].lower() in text)
+
+    return bool(eval(re.sub(r"[^\s()]+", truth, expression) or "True"))  # noqa: S307 - no name is left in it
 
 
 def of_a_long_run(*values) -> bool:
@@ -30,7 +43,7 @@ def for_each(
     function where to make them is slow: it is called when the test runs. Two decorators make all pairs. A test that
     asks for a fixture of its own for each case needs ``pytest.mark.parametrize``: here fixtures are made once.
 
-    ``-k`` finds a test by the names of its cases, and all of them run.
+    ``-k`` finds a test by the names of its cases, and those run whose own names fit; all run where none does.
 
     The cases of whose values ``slow`` is true are a slow test, and those of which ``apart`` is the same are a test of
     their own, which another process may run. With both, the quick cases are one test.
@@ -54,7 +67,10 @@ def for_each(
         @functools.wraps(of_one_case)
         def all_cases(subtests, part=None, **given):
             ran = 0
-            for label, values in rows(part):
+            table = list(rows(part))
+            names = of_one_case.__module__, of_one_case.__name__
+            fitting = [row for row in table if fits(keyword, row[0], *names)]
+            for label, values in fitting or table:
                 ran += 1
                 # A report of each case would cost more than most cases.
                 try:
