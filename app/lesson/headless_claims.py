@@ -34,7 +34,7 @@ class Proof:
         self.waiting = 0
         """How many pages wait for it."""
         self.turns: list[Future[None]] = []
-        """Of each address that waits for it; the first to come is for all."""
+        """The turns of addresses that wait for it; the first to come is for all."""
         self._begun = Lock()
         self._found: dict[Point, list[Estimate]] = {}
 

@@ -184,7 +184,7 @@ class ExportMenu:
             self.notify("error", TOO_MANY)
 
     async def _in_turn(self, make: Callable[[], T]) -> T:
-        """What is made in a thread; addresses take turns. Raises :class:`FullError`."""
+        """The result of work in a thread; addresses take turns. Raises :class:`FullError`."""
         turn = _WRITERS.of(_WRITERS.share(self.runner.address))
         return await asyncio.get_running_loop().run_in_executor(turn, make)
 
