@@ -117,7 +117,7 @@ class ShareDialog:
             self._dialog.param.update(objects=parts, open=True)
 
     def _unreachable(self) -> Any:
-        found = addresses()
+        found = addresses(patience=0)
         if not found:
             return Notice("This computer is in no network, so no other can open the page.", severity="warning")
         return Notice(

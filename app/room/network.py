@@ -1,9 +1,12 @@
 """By which addresses other computers of the network reach this one."""
 
 import socket
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import cache
 from io import BytesIO, StringIO
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
@@ -13,10 +16,35 @@ import segno
 PROBES = ("8.8.8.8", "192.168.255.254", "10.255.255.254", "172.31.255.254")
 """One address outside, where the way of most networks goes, and one in each private network: the system says from which
 of its own it would write there."""
+NAME_SECONDS = 5.0
+"""A terminal waits so long for the addresses that go with this computer's name."""
 
 
-def addresses() -> list[str]:
-    """The addresses of this computer in its networks, the likeliest first; none without a network. Sends nothing."""
+@cache
+def _by_name() -> Future[list[str]]:
+    """The addresses that go with this computer's own name; a thread asks for them once.
+
+    A name server may take seconds, for which no event loop may wait.
+    """
+    found: Future[list[str]] = Future()
+
+    def ask() -> None:
+        try:
+            entries = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+        except OSError:
+            # Some computers do not know their own name.
+            entries = []
+        found.set_result([str(entry[4][0]) for entry in entries])
+
+    threading.Thread(target=ask, name="own name", daemon=True).start()
+    return found
+
+
+def addresses(patience: float = NAME_SECONDS) -> list[str]:
+    """The addresses of this computer in its networks, the likeliest first; none without a network.
+
+    For those that go with its name it waits so many seconds at most, and on an event loop not at all.
+    """
     found = []
     for probe in PROBES:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
@@ -26,9 +54,8 @@ def addresses() -> list[str]:
                 found.append(asked.getsockname()[0])
             except OSError:
                 continue
-    # Some computers do not know their own name.
-    with suppress(OSError):
-        found += [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+    with suppress(TimeoutError):
+        found += _by_name().result(patience)
     return [one for one in dict.fromkeys(found) if not one.startswith(("127.", "0.", "169.254."))]
 
 
@@ -42,11 +69,12 @@ _checks: list[Callable[[str], bool]] = []
 def answers_to(check: Callable[[str], bool]) -> None:
     """Use the check of the server of this process."""
     _checks[:] = [check]
+    _by_name()
 
 
 def hosts(port: str) -> list[str]:
     """The addresses with this port to which the server of this process answers; none where there is no server."""
-    return [host for one in addresses() if any(check(host := f"{one}{port}") for check in _checks)]
+    return [host for one in addresses(patience=0) if any(check(host := f"{one}{port}") for check in _checks)]
 
 
 def whose(address: str) -> str:

@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-from functools import cache
 from html import escape
 from secrets import token_urlsafe
 from typing import Any
@@ -105,12 +104,8 @@ class Guard:
             return f"{refused} one name more in {ORIGINS}, after a comma: {name}"
         # By its own addresses the class's command serves it.
         own, _, port = name.rpartition(":")
-        start = f"sgmcmc-lab --class --port {port}, or: " if own in self._own_addresses() else ""
+        start = f"sgmcmc-lab --class --port {port}, or: " if own in addresses(patience=0) else ""
         return f"{refused}: {start}panel serve app --allow-websocket-origin {name}"
-
-    @cache  # noqa: B019 - there is one guard
-    def _own_addresses(self) -> tuple[str, ...]:
-        return tuple(addresses())
 
     def knows(self, host: str) -> bool:
         """Whether the server was named so: as this computer, or by who started it."""
