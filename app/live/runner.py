@@ -384,11 +384,13 @@ class Runner(Live):
         except SpecError as error:
             self.screen.show_problem(str(error))
             return
+        known = await asyncio.get_running_loop().run_in_executor(_LOADER.of(self._loading), lanes.known)
         async with self._engine:
             if self.lanes is not lanes:
                 return
-            known = lanes.know()
-        if not known:
+            if known is not None:
+                lanes.know(known)
+        if known is None:
             # The mass is where the rough answers have none: the chains start there, too, and the figures show it.
             self._ask(restart=True)
             return
@@ -414,7 +416,11 @@ class Runner(Live):
         self._rebuild = self._restart or self._wanted() != self._built
 
     async def build_views(self) -> None:
-        """Make new figures, none for a model that is still to be loaded. Other pages have a turn after each figure."""
+        """Make new figures, none for a model that is still to be loaded.
+
+        A thread makes those that no page has had: a figure takes as long as ten frames, and more where it shows a
+        density that is slow. Between two that are there, other pages have a turn.
+        """
         self._rebuild = False
         readings = of_figures(self.state.shown_views())
         if self.lanes is not None and not jit.is_ready(readings):
@@ -427,11 +433,13 @@ class Runner(Live):
         self._built, self._stale, self._drew = wanted, True, False
         views = []
         for key in keys:
-            views.append(VIEWS[key].made(scene, before.get(key)))
-            await asyncio.sleep(0)
-            # A property that keeps its value, which takes as long as the figure.
-            _ = views[-1].document
-            await asyncio.sleep(0)
+            view, former = VIEWS[key], before.get(key)
+            if view.is_made(scene, former):
+                views.append(view.made(scene, former))
+                await asyncio.sleep(0)
+            else:
+                loader = _LOADER.of(self._loading)
+                views.append(await asyncio.get_running_loop().run_in_executor(loader, _drawn, view, scene, former))
         self.views = views
 
     def _wanted(self) -> tuple[Any, list[str]]:
@@ -587,12 +595,21 @@ class Runner(Live):
             loop.call_soon_threadsafe(self._engine.release)
 
 
+def _drawn(view: type[View], scene: Any, before: Any) -> View:
+    """A view with its figure's document, which takes as long as the figure."""
+    made = view.made(scene, before)
+    _ = made.document
+    return made
+
+
 def _is_light(experiment: Experiment, readings: Sequence[Any]) -> bool:
     """Whether its lanes are made in a moment. A thread would have to wait for the loop, which in a full class it gets
     only when all pages have been made.
     """
     chains = experiment.n_chains * len(experiment.lanes)
-    return not experiment.of_model and chains <= LIGHT and jit.is_ready([*needed(experiment), *readings])
+    if experiment.of_model or chains > LIGHT or not jit.is_ready([*needed(experiment), *readings]):
+        return False
+    return DensityLanes.compared(experiment)
 
 
 def _structure(experiment: Experiment) -> tuple[Any, ...]:

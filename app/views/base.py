@@ -274,11 +274,25 @@ class View(ABC):
         """A view of the scene. Pages that open with the same scene share the models of its figure: a figure takes the
         server as long as a quarter of a page, and nothing changes it there.
         """
-        if before is not None or not isinstance(scene.target, Target) or isinstance(scene.target, OfTable):
+        place = cls._shared_place(scene, before)
+        if place is None:
             return cls(scene, before)
-        first = _first(cls, scene)
+        if not place:
+            place.append(cls(scene))
+        first = place[0]
         shared = [scene, scene.target, first.document, *first.figure.references()]
         return deepcopy(first, {id(one): one for one in shared})
+
+    @classmethod
+    def is_made(cls, scene: Scene, before: "View | None" = None) -> bool:
+        """Whether :meth:`made` takes a figure that is there, which is soon done."""
+        return bool(cls._shared_place(scene, before))
+
+    @classmethod
+    def _shared_place(cls, scene: Scene, before: "View | None") -> "list[View] | None":
+        """Where the view that other pages take is, once it has been made; None where each page has its own."""
+        own = before is not None or not isinstance(scene.target, Target) or isinstance(scene.target, OfTable)
+        return None if own else _place(cls, scene)
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -436,6 +450,6 @@ class View(ABC):
 
 
 @lru_cache(maxsize=64)
-def _first(view: type[View], scene: Scene) -> View:
-    """A view that no page has."""
-    return view(scene)
+def _place(view: type[View], scene: Scene) -> list[View]:
+    """The place of a view that no page has. Two threads may make it at once; the first one counts."""
+    return []

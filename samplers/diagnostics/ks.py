@@ -26,6 +26,17 @@ def edges_and_cdf(column: Column) -> tuple[Array, Array]:
     return found
 
 
+def prepare(target: Target) -> None:
+    """Find the exact CDFs with which draws of this target are compared, once for all who ask."""
+    for k in target.ks_columns:
+        edges_and_cdf(target.columns[k])
+
+
+def is_ready(target: Target) -> bool:
+    """Whether they are known. Some take a tenth of a second."""
+    return all(target.columns[k] in _EDGES for k in target.ks_columns)
+
+
 @jit.reading(jit.float64(jit.integer_matrix, jit.int64, jit.vector, jit.int64))
 def largest_gap(bins, k, cdf, total):
     """D_n of column ``k``: sup |F_n − F| over the edges of its histogram, where F is ``cdf``; nan without draws.

@@ -305,9 +305,7 @@ class Boxed(Climbed):
         return [own, whitened]
 
     def _energies(self, theta: Array) -> Array:
-        jit.prepare([self.potential])
-        out = np.empty(len(theta))
-        self.potential(np.ascontiguousarray(theta), out, self.without_draws())
+        out = self._potentials(np.ascontiguousarray(theta))
         return np.where(np.isnan(out), np.inf, out)
 
     def quadrature(self, tell: Tell) -> Quadrature | None:

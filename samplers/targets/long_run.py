@@ -69,6 +69,9 @@ OFF, _GAPS = 0.005, 60
 """The largest distance of a CDF from the share of values below, half of what the draws themselves leave unknown; and
 the most gaps between them that are looked at."""
 
+_SLICE = 200_000
+"""The numbers of data that one call of a compiled energy looks at: about a millisecond."""
+
 _CLAIMING = threading.Lock()
 """Held while a thread looks whether another one makes a target's long run, and claims it otherwise."""
 _TELL_SECONDS = 0.1
@@ -354,13 +357,22 @@ class LongRun(Target):
         return tuple(column_of(name, values[:, k]) for k, name in enumerate(self.column_names))
 
     def log_density(self, theta: Array) -> Array:
-        params, flat = self.without_draws(), np.ascontiguousarray(theta.reshape(-1, self.dim))
-        jit.prepare([self.potential])
-        out, lowest = np.empty(len(flat)), np.empty(1)
-        self.potential(flat, out, params)
-        self.potential(self.mode[None], lowest, params)
+        out = self._potentials(np.ascontiguousarray(theta.reshape(-1, self.dim)))
+        lowest = self._potentials(self.mode[None])
         constant = (np.linalg.slogdet(self.curvature)[1] - self.dim * np.log(2 * np.pi)) / 2
         return (lowest[0] - out + constant).reshape(theta.shape[:-1])
+
+    def _potentials(self, theta: Array) -> Array:
+        """The compiled energy at each of these points (n, dim), a slice after the other.
+
+        A compiled call keeps the interpreter's lock, for which the event loop of a server would wait.
+        """
+        jit.prepare([self.potential])
+        out, params = np.empty(len(theta)), self.without_draws()
+        each = max(_SLICE // max(self.gradient_work, 1), 1)
+        for begin in range(0, len(theta), each):
+            self.potential(theta[begin : begin + each], out[begin : begin + each], params)
+        return out
 
     def textbook_draw(self, rng: np.random.Generator) -> Array:
         draws = self.reference.draws.reshape(-1, self.dim)

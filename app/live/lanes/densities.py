@@ -100,6 +100,7 @@ class DensityLanes(Lanes):
         """The lanes, with what they need and these readings, by default all, compiled, and the target known."""
         experiment.make_target().prepare(progress.tell)
         jit.prepare([*needed(experiment), *(jit.readings() if readings is None else readings)], progress.compiling)
+        _prepare_answers(experiment.make_target())
         return cls(experiment)
 
     @classmethod
@@ -112,21 +113,35 @@ class DensityLanes(Lanes):
             return None
         jit.prepare([*needed(experiment), *readings])
         early = experiment.make_target().early()
-        return None if early is None else cls(experiment, early)
+        if early is None:
+            return None
+        _prepare_answers(early)
+        return cls(experiment, early)
 
-    def know(self) -> bool:
-        """The target is known now: what was counted so far is held against its exact answers, where it can be."""
+    def known(self) -> Target | None:
+        """The target, known now, against whose exact answers what was counted so far can be held; None where it cannot.
+        This takes a moment.
+        """
         exact: Any = self.experiment.make_target()
-        known = exact.counted_like(self.runs[0].target)
-        if known is None:
-            return False
+        known: Target | None = exact.counted_like(self.runs[0].target)
+        if known is not None:
+            _prepare_answers(known)
+        return known
+
+    def know(self, known: Target) -> None:
+        """Hold what was counted so far against the exact answers of :meth:`known`."""
         for record in self.records:
             for run in filter(None, (record.run, record.whole)):
                 run.know(known)
             # Its distances were those from the rough answers.
             record.curve.clear()
         self.early = False
-        return True
+
+    @staticmethod
+    def compared(experiment: Experiment) -> bool:
+        """Whether the exact answers with which each frame compares draws are computed."""
+        target = experiment.make_target()
+        return ks.is_ready(target) and divergence.is_ready(target)
 
     @staticmethod
     def scene(state: AppState, lanes: Any = None) -> Scene | None:
@@ -265,6 +280,11 @@ def _noted(lane: Lane, target: Target) -> bool:
 
 def _wanted(state: AppState, single: int) -> int:
     return state.speed if state.playing and not state.slow else single
+
+
+def _prepare_answers(target: Target) -> None:
+    ks.prepare(target)
+    divergence.prepare(target)
 
 
 def _divergence(run: Run) -> tuple[float, float]:
