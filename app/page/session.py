@@ -441,7 +441,21 @@ class Session:
     def show_cards(self, cards: list[Any]) -> None:
         """Put cards of formulas on the page."""
         self._formulas = cards
-        self.cards.objects = cards
+        if self._task is None:
+            self.cards.objects = cards
+        else:
+            self.do_later(self._put_cards(cards))
+
+    async def _put_cards(self, cards: list[Any]) -> None:
+        """One after the other: other pages have a frame in between."""
+        with set_curdoc(self._document):
+            for number in range(len(cards)):
+                if self._formulas is not cards:
+                    return
+                self.cards[number : number + 1] = cards[number : number + 1]
+                await asyncio.sleep(0)
+            if len(self.cards) > len(cards):
+                self.cards[:] = cards
 
     def follow_visibility(self, widgets: dict[str, Any]) -> None:
         """Show widgets of the transport where neither the link nor a lesson leaves them out, by the words for them."""
