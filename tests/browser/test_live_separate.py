@@ -1,6 +1,7 @@
 """Claims on separate runs of a live page are those of the lab's short runs: ensembles, and Gibbs of known τ."""
 
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 from unittest import mock
 
@@ -23,6 +24,7 @@ LONGEST = 20_000
 """Steps of a chain whose τ is measured."""
 
 
+@cache
 def step_of(name):
     """A step, cut short, with the claims on separate runs alone."""
     key, number = name.split()
@@ -46,9 +48,15 @@ def looked_at(page, step, edits=None):
     return found
 
 
-def differences(step, found):
-    """The differences between the page and the lab on the claims."""
-    results = run_step(step, quick=True).results
+@cache
+def results_of(name):
+    """The lab's results of a step, with which several pages are compared."""
+    return run_step(step_of(name), quick=True).results
+
+
+def differences(of, found):
+    """The differences between the page and the lab on the claims of a step."""
+    step, results = step_of(of), results_of(of)
     with mock.patch.object(headless_claims, "of", return_value=SimpleNamespace(problem="", results=results)):
         wanted = marks.marks(step, None, [])
     out = []
@@ -72,7 +80,7 @@ def test_the_steps_of_the_course_with_claims_on_separate_runs():
         f"{key} {step.number}"
         for key, lesson in course.items()
         for step in lesson.steps
-        if _is_live(step) and any(map(is_separate, step.claims))
+        if any(map(is_separate, step.claims)) and _is_live(step)
     }
     assert here == set(STEPS)
 
@@ -80,9 +88,8 @@ def test_the_steps_of_the_course_with_claims_on_separate_runs():
 @pytest.mark.parametrize("name", STEPS)
 def test_claims_on_separate_runs_are_those_of_the_lab(browser_page, name):
     """Each with its seeds: numbers to 1e-9, state and words."""
-    step = step_of(name)
-    found = looked_at(browser_page, step)
-    assert differences(step, found) == []
+    found = looked_at(browser_page, step_of(name))
+    assert differences(name, found) == []
     assert all(np.isfinite(float(number)) for numbers in found["numbers"] for number in numbers)
 
 
@@ -111,8 +118,7 @@ def test_another_run_is_seen(browser_page, name, fault):
         assert fault[0] in text
         return text.replace(*fault)
 
-    step = step_of(name)
-    assert differences(step, looked_at(browser_page, step, {"separate.js": edit}))
+    assert differences(name, looked_at(browser_page, step_of(name), {"separate.js": edit}))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**32 - 1, 2**40 + 7])

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 from unittest import mock
 
@@ -40,6 +41,7 @@ SWEPT = (
 LEFT = {"control-variates 3", "stein 3", "temperature 2", "temperature 3"}
 
 
+@cache
 def step_of(name):
     """A step, cut short."""
     key, number = name.split()
@@ -76,9 +78,15 @@ def estimates(row):
     )
 
 
-def differences(step, found):
+@cache
+def table_of(name):
+    """The lab's table of a sweep, with which several pages are compared."""
+    return run_step(step_of(name), quick=True).table
+
+
+def differences(name, found):
     """The differences between the page and the lab on a sweep."""
-    table = run_step(step, quick=True).table
+    step, table = step_of(name), table_of(name)
     out = []
     for row, shown in zip(table.rows, found["rows"], strict=True):
         if dict(row.point.values) != shown["values"] or row.point.lane - 1 != shown["lane"]:
@@ -92,10 +100,8 @@ def differences(step, found):
     for lane, shown in zip(figures.swept(step, rows, names_of(step)), found["drawn"], strict=True):
         if lane.label != shown["label"]:
             out.append(f"{lane.label}: {shown['label']}")
-        wrong = [
-            name for name in ("x", "y", "low", "high") if not np.allclose(getattr(lane, name), shown[name], rtol=1e-9)
-        ]
-        out += [f"{lane.label}: {name}" for name in wrong]
+        wrong = [key for key in ("x", "y", "low", "high") if not np.allclose(getattr(lane, key), shown[key], rtol=1e-9)]
+        out += [f"{lane.label}: {key}" for key in wrong]
     judged = judged_by(step, rows)
     for place, shown in zip(sweeping.claims_of(step), found["marks"], strict=True):
         mark = judged[place]
@@ -117,8 +123,7 @@ def judged_by(step, rows):
 @pytest.mark.parametrize("name", SWEPT)
 def test_a_sweep_is_that_of_the_lab(browser_page, name):
     """Each run of the course's sweeps, cut short."""
-    step = step_of(name)
-    assert differences(step, looked_at(browser_page, step)) == []
+    assert differences(name, looked_at(browser_page, step_of(name))) == []
 
 
 def test_the_sweeps_that_a_page_leaves_out():
@@ -150,8 +155,7 @@ def test_another_sweep_is_seen(browser_page, name, source, fault):
         assert fault[0] in text
         return text.replace(*fault)
 
-    step = step_of(name)
-    assert differences(step, looked_at(browser_page, step, {source: edit}))
+    assert differences(name, looked_at(browser_page, step_of(name), {source: edit}))
 
 
 RANDOM = np.random.default_rng(1)
