@@ -15,6 +15,7 @@ THREAD = "no coroutine calls it: "
 # fmt: off
 LISTED = {
     "app/lesson/course.py library: with _LOCK": THREAD + "the warm-up and the one reader of all lessons do, and both need all of them",
+    "app/lesson/headless_claims.py Proof.make: self._begun.acquire": "does not wait: whoever comes second leaves",
     "app/live/fair_executor.py Pool.submit: with self._changed": "held for a look at a list, and at most for the start of a thread",
     "app/live/fair_executor.py Pool._work: with self._changed": "held for a look at a list; the work is done without it",
     "app/live/fair_executor.py Pool._work: self._changed.wait": THREAD + "a thread of the pool waits there for work",
@@ -45,7 +46,7 @@ LISTED = {
     "samplers/compile/cache.py CompiledFile.load: with global_compiler_lock": "see jit.prepare, its only caller",
     "samplers/compile/jit.py prepare: with _COMPILING": "the loop comes here only with functions that are ready, for which no lock is asked; a thread waits, as Numba compiles one function at a time in a process",
     "samplers/compile/jit.py _wait_for_others: time.sleep": "see jit.prepare, its only caller",
-    "samplers/compile/wasm/cross.py Library.emit_object: with global_compiler_lock": THREAD + "the thread that makes a file does",
+    "samplers/compile/wasm/cross.py main: with global_compiler_lock": THREAD + "the thread that makes a file does",
     "samplers/compile/wasm/link.py _linked: subprocess.run": THREAD + "the thread that makes a file does",
     "samplers/expressions/compiler.py _Queue.ask: with self._lock": "held for a look at a list, and at most for the start of a thread",
     "samplers/expressions/compiler.py _Queue._work: with self._lock": "held for a look at a list; code is compiled without it",
