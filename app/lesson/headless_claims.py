@@ -2,11 +2,11 @@
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from threading import Lock
 
-from sgmcmc_lab.app.live.fair_executor import Pool
 from sgmcmc_lab.lessons import Step
 from sgmcmc_lab.lessons.claims import Result
 from sgmcmc_lab.lessons.headless import run_step
@@ -16,11 +16,10 @@ from sgmcmc_lab.lessons.sweep import Row
 
 log = logging.getLogger("sgmcmc-lab")
 
+Submit = Callable[[Callable[[], None]], Future[None]]
 MAX_PROOFS = 200
 """Steps whose results are kept. The same runs give the same numbers, so nobody has to make them twice."""
 _PROOFS: "OrderedDict[int, Proof]" = OrderedDict()
-_WORKER = Pool(1, "proof", most_of_address=1)
-"""Those of one address are made one after the other: the pages' live runs go on meanwhile."""
 
 
 class Proof:
@@ -77,13 +76,13 @@ class Proof:
         self._found.setdefault(point, []).append(estimate)
 
 
-def begin(step: Step, address: str = "") -> Proof:
-    """Ask for the runs of a step, for an address; they may be there already."""
+def begin(step: Step, submit: Submit) -> Proof:
+    """Ask for the runs of a step; they may be there already. ``submit`` lets them wait for the turn of who asks."""
     made = _PROOFS.setdefault(id(step), _PROOFS.get(id(step)) or Proof(step))
     # Before it begins: with nobody waiting it would end at once.
     made.waiting += 1
     if made.running:
-        made.turns.append(_WORKER.submit(_WORKER.share(address), made.make))
+        made.turns.append(submit(made.make))
     while len(_PROOFS) > MAX_PROOFS:
         _PROOFS.popitem(last=False)
     return made

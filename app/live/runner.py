@@ -299,12 +299,12 @@ class Runner(Live):
         if known and _is_light(experiment, readings):
             return prepare(progress, experiment, upload, readings)
         job: asyncio.Future[Lanes]
-        if known:
+        search = None if known else self._search_for(experiment)
+        if search is None:
             job = asyncio.get_running_loop().run_in_executor(
                 _LOADER.of(self._loading), prepare, progress, experiment, upload, readings
             )
         else:
-            search = self._search_for(experiment)
             progress, job = search.progress, asyncio.ensure_future(self._unknown(search, experiment, readings))
         job.add_done_callback(_retrieve_error)
         announced = False
@@ -324,7 +324,7 @@ class Runner(Live):
             if not job.done():
                 job.cancel()
                 progress.cancelled |= known
-            if not (known or self._searched):
+            if search is not None and not self._searched:
                 search.give_up()
         return job.result()
 

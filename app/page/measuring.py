@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -10,11 +11,14 @@ import panel_material_ui as pmui
 
 from sgmcmc_lab.app.lesson import headless_claims
 from sgmcmc_lab.app.lesson.sweeping import HEIGHT, TABLE_HEIGHT, SweepPicture
+from sgmcmc_lab.app.live.fair_executor import Pool
 from sgmcmc_lab.app.live.page_lock import on_page
 from sgmcmc_lab.app.room.network import address_of
 from sgmcmc_lab.app.views.theme import Theme
 from sgmcmc_lab.lessons import Step
 
+WORKER = Pool(1, "proof", most_of_address=1)
+"""Runs for one address are made one after the other: the pages' live runs go on meanwhile."""
 EACH_SECONDS = 0.3
 """The picture of a sweep has its new points so often."""
 BRUSHING = "Drawn by HoloViews, with linked brushing: select points, by a click or a drag, or rows of the table."
@@ -54,7 +58,9 @@ class Measuring:
         self._show()
 
     def _wait(self) -> None:
-        self._proof = headless_claims.begin(self._step, address_of(self._document))
+        self._proof = headless_claims.begin(
+            self._step, partial(WORKER.submit, WORKER.share(address_of(self._document)))
+        )
         self._show()
         self._draw()
         if self._proof.running:

@@ -14,10 +14,8 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from sgmcmc_lab.app.link import CODE
 from sgmcmc_lab.app.room.bar import LOOK
-from sgmcmc_lab.app.room.network import whose
 from sgmcmc_lab.app.room.pages import pages
 from sgmcmc_lab.app.room.student import Student
-from sgmcmc_lab.app.server.connections import PAGES_OPEN, TOO_MANY
 from sgmcmc_lab.app.views.bundle import ASSETS, bundle
 
 log = logging.getLogger("sgmcmc-lab")
@@ -121,10 +119,6 @@ class RoomSocket(WebSocketHandler):
         """Begin: the page has loaded."""
         self._waiting: dict[str, str] = {}
         self._sending = False
-        if not PAGES_OPEN.begin(self, whose(self.request.remote_ip or "")):
-            self.close(1008, TOO_MANY)
-            return
-        PAGES_OPEN.heard(self)
         self.set_nodelay(True)
         if not CODE.fullmatch(code):
             self.close(1008, "There is no such room.")
@@ -142,7 +136,6 @@ class RoomSocket(WebSocketHandler):
 
     def on_close(self) -> None:
         """The page is gone."""
-        PAGES_OPEN.end(self)
         if self.student is not None:
             self.student.end()
 

@@ -6,15 +6,14 @@ import threading
 
 import pytest
 
-from sgmcmc_lab.app.lesson import headless_claims
 from sgmcmc_lab.app.live import loop, runner
 from sgmcmc_lab.app.live.fair_executor import ProcessorShare
-from sgmcmc_lab.app.page import export
+from sgmcmc_lab.app.page import export, measuring
 from tests.helpers.cases import for_each
 
 POOLS = [
     pool.of(ProcessorShare())
-    for pool in (loop.POOL, loop.SLOW, runner._LOADER, runner._FINDER, export._WRITERS, headless_claims._WORKER)
+    for pool in (loop.POOL, loop.SLOW, runner._LOADER, runner._FINDER, export._WRITERS, measuring.WORKER)
 ]
 
 

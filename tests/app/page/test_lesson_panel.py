@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Coroutine
 from dataclasses import replace
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import panel as pn
 import panel_material_ui as pmui
@@ -27,6 +27,7 @@ from sgmcmc_lab.app.lesson.prose import as_html, as_words, in_line
 from sgmcmc_lab.app.lesson.rules import is_hidden
 from sgmcmc_lab.app.live.fair_executor import Pool
 from sgmcmc_lab.app.live.lanes import scene_of
+from sgmcmc_lab.app.page import measuring
 from sgmcmc_lab.app.page.controls import Controls
 from sgmcmc_lab.app.page.lesson_panel import Anchor, LessonPanel, Option
 from sgmcmc_lab.app.page.measuring import Measuring
@@ -692,8 +693,8 @@ def test_claims_of_all_draws_are_measured_when_asked(mine):
     assert "not measured yet" in panel.texts(state.experiment, [])[2][1]
     assert texts_of(panel).count("python -m sgmcmc_lab.lessons mine") == 1
     button.param.trigger("clicks")
-    made = headless_claims.begin(mine.steps[0])
-    assert headless_claims.begin(mine.steps[0]) is made, "once for all"
+    made = asked_by("127.0.0.2", mine.steps[0])
+    assert asked_by("127.0.0.3", mine.steps[0]) is made, "once for all"
     end = time.monotonic() + 120
     while made.results is None and not made.problem and time.monotonic() < end:
         time.sleep(0.05)
@@ -772,6 +773,13 @@ def test_a_sweep_is_drawn_as_it_is_measured(folder, monkeypatch):
     assert made.panel.select(pmui.Button) == []
 
 
+def asked_by(address, step):
+    """The runs of a step, for which a page of this address asks."""
+    with patch.object(measuring, "address_of", lambda _: address):
+        Measuring(step, (), theme.LIGHT, "", Coroutine.close).begin()
+    return headless_claims.of(step)
+
+
 @pytest.mark.parametrize("other", ["127.0.0.2", "127.0.0.1"])
 def test_no_address_waits_for_the_runs_that_another_asked_for(mine, monkeypatch, other):
     """Thirty steps from 127.0.0.1, then one from 127.0.0.2, and a step of the first that both want. Fails where the
@@ -786,11 +794,11 @@ def test_no_address_waits_for_the_runs_that_another_asked_for(mine, monkeypatch,
 
     monkeypatch.setattr(headless_claims, "run_step", run)
     monkeypatch.setattr(headless_claims, "_PROOFS", OrderedDict())
-    monkeypatch.setattr(headless_claims, "_WORKER", Pool(1, "test", most_of_address=1))
+    monkeypatch.setattr(measuring, "WORKER", Pool(1, "test", most_of_address=1))
     steps = [replace(mine.steps[0], title=str(k), sweep=None) for k in range(31)]
-    proofs = [headless_claims.begin(step, "127.0.0.1") for step in steps[:30]]
-    assert headless_claims.begin(steps[29], other) is proofs[29]
-    proofs.append(headless_claims.begin(steps[30], other))
+    proofs = [asked_by("127.0.0.1", step) for step in steps[:30]]
+    assert asked_by(other, steps[29]) is proofs[29]
+    proofs.append(asked_by(other, steps[30]))
     apart = other != "127.0.0.1"
     while len(begun) < 1 + apart:
         time.sleep(0.01)

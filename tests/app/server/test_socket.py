@@ -12,7 +12,13 @@ from sgmcmc_lab.app.server import page_queue, socket
 from sgmcmc_lab.app.server.connections import TOO_MANY, Connections
 from sgmcmc_lab.app.server.page_queue import PageQueue
 from sgmcmc_lab.app.server.socket import POLICY, Credit, GuardedSocket
-from tests.app.server.test_page_queue import OneLine
+
+
+class OneLine(PageQueue):
+    """Planted fault: one line for all addresses."""
+
+    def turn(self, address):
+        return super().turn("everybody")
 
 
 @pytest.fixture
