@@ -1,9 +1,10 @@
 """``python -m tests.hostile``: 10,000 hostile inputs to a running server, and a second page that must not notice.
 
 Links, formulas, lesson files with hostile experiments in them, uploads and websocket messages are made of good ones by
-mutation, with a fixed seed. A page of its own, which does nothing but take frames and answer them, tells what a student
-meanwhile sees. The command exits 1 where the server logs an error, answers 500, runs what was typed, or lets that page
-stand still; pages that are being opened are measured apart, for each takes the server's one loop for a while.
+mutation, with a fixed seed. In the end 150 pages are asked for at once. A page of its own, which does nothing but take
+frames and answer them, tells what a student at another address meanwhile sees; she opens further pages, too. The
+command exits 1 where the server logs an error, answers 500, runs what was typed, lets that page stand still, or lets
+her wait for a page; while one is opened, gaps are measured apart, for each takes the server's one loop for a while.
 """
 
 import argparse
@@ -19,16 +20,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partialmethod
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.tcpclient import TCPClient
 from tornado.websocket import WebSocketClosedError
 
 from sgmcmc_lab.app.server.light_page import LightPage, mapping, models
 from sgmcmc_lab.app.server.message_filter import SENDS
+from sgmcmc_lab.app.server.page_queue import REST
 from sgmcmc_lab.samplers.compile import jit
 from tests.browser import Server, serve
 
@@ -36,6 +41,18 @@ STANDSTILL = 0.5
 """The longest time without a frame, in seconds, that a second page may see."""
 SLOWEST = 5.0
 """The fewest frames a second that it may get, over any :data:`WINDOW`."""
+OTHER = "127.0.0.2"
+"""The student's address; Linux has it. The attacker's is 127.0.0.1."""
+GETS = 150
+"""Pages that the attacker asks for at once."""
+GETS_SECONDS = 30.0
+"""Seconds after which he gives up those that he has not got."""
+EACH_SECONDS = 3.0
+"""The student opens a page so long after the last one at least, and after twice the time that her address rests."""
+MOST_DELAY = 2.0
+"""The longest time that his pages may hold up one of hers, in seconds."""
+FEWEST_FRAMES = 20.0
+"""The fewest frames a second that her page gets while his pages are made."""
 WINDOW = 5.0
 TAKEN = 60.0
 """A server that takes no message for so many seconds hangs."""
@@ -188,31 +205,45 @@ def any_value(rng: random.Random, depth: int = 0) -> Any:
 
 def _watching(url: str, asked: Connection) -> None:
     """The second page, in a process of its own: in that of the attacker it would stand still for his work."""
+    TCPClient.connect = partialmethod(TCPClient.connect, source_ip=OTHER)
 
-    async def watch() -> list[float]:
+    async def open_others(gets: list[tuple[float, float]]) -> None:
+        while True:
+            began = time.perf_counter()
+            await _status(url)
+            gets.append((began, time.perf_counter()))
+            await asyncio.sleep(max(EACH_SECONDS, 2 * REST * (gets[-1][1] - began)))
+
+    async def watch() -> tuple[list[float], list[tuple[float, float]]]:
         times: list[float] = []
+        gets: list[tuple[float, float]] = []
         page = LightPage()
         page.on_frame = lambda: times.append(time.perf_counter())
         await page.open(url)
-        taking = asyncio.create_task(page.take())
+        tasks = [asyncio.create_task(page.take()), asyncio.create_task(open_others(gets))]
+        while len(gets) < 2:
+            await asyncio.sleep(0.05)
         asked.send("open")
         while not asked.poll():
             await asyncio.sleep(0.05)
-        taking.cancel()
+        for task in tasks:
+            task.cancel()
         page.close()
-        return times
+        return times, gets
 
     asked.send(asyncio.run(watch()))
 
 
 @dataclass
 class Watch:
-    """A page that only takes frames and answers them, and when they came."""
+    """A page that only takes frames and answers them, and when they came; and how long others of its reader took."""
 
     url: str
     times: list[float] = field(default_factory=list)
     openings: list[tuple[float, float]] = field(default_factory=list)
     """When other pages were being opened."""
+    gets: list[tuple[float, float]] = field(default_factory=list)
+    """When the student asked for a page, and had it."""
     doing: list[tuple[float, str]] = field(default_factory=list)
     """When what kind of input was sent."""
 
@@ -227,7 +258,8 @@ class Watch:
     def stop(self) -> None:
         """Close the page; its times are known then."""
         self._ask.send("stop")
-        self.times = self._ask.recv()
+        self.times, self.gets = self._ask.recv()
+        self.openings += self.gets
         self._process.join()
 
     @contextmanager
@@ -239,8 +271,11 @@ class Watch:
 
     def quiet_gaps(self) -> list[tuple[float, float]]:
         """Beginning and length of the time between two frames, where no page was being opened."""
-        pairs = zip(self.times, self.times[1:], strict=False)
-        return [(a, b - a) for a, b in pairs if not any(begin < b and a < end for begin, end in self.openings)]
+        return [
+            (a, b - a)
+            for a, b in pairwise(self.times)
+            if not any(begin < b and a < end for begin, end in self.openings)
+        ]
 
     def stood_still(self) -> dict[str, float]:
         """The longest gaps above :data:`STANDSTILL`, by what was sent last before their ends."""
@@ -250,6 +285,16 @@ class Watch:
                 what = " ".join([kind for at, kind in self.doing if began - 1 < at < began + gap][-3:])
                 out[what] = max(out.get(what, 0.0), round(gap, 2))
         return out
+
+    def frames(self, begin: float, end: float) -> tuple[float, float]:
+        """Frames a second between these times, and the longest gap."""
+        times = [at for at in self.times if begin < at < end]
+        return len(times) / (end - begin), max(b - a for a, b in pairwise([begin, *times, end]))
+
+    def delay(self, begin: float, end: float) -> float:
+        """The longest that one of the student's pages took between these times, beyond the quickest one."""
+        took = [had - asked for asked, had in self.gets if begin < had and asked < end]
+        return max(took, default=0.0) - min(had - asked for asked, had in self.gets)
 
     def slowest(self) -> float:
         """The fewest frames a second over a :data:`WINDOW` of time in which no page was being opened."""
@@ -426,6 +471,14 @@ class Report:
     frames_per_second: float
     longest_gap: float
     longest_gap_while_opening: float
+    quickest_get: float
+    """The shortest time that a page of the other address took."""
+    delay: float
+    """The longest that the inputs held up a page of the other address."""
+    delay_under_gets: float
+    """The longest that :data:`GETS` pages, asked for at once, did."""
+    frames_per_second_under_gets: float
+    longest_gap_under_gets: float
     stood_still: dict[str, float]
     """The longest standstills, by the kinds of the inputs before them."""
 
@@ -450,6 +503,13 @@ class Report:
             )
         if self.longest_gap > STANDSTILL:
             out.append(f"the second page stood still for {self.longest_gap:.2f} s; allowed are {STANDSTILL}")
+        if self.longest_gap_under_gets > STANDSTILL or self.frames_per_second_under_gets < FEWEST_FRAMES:
+            out.append(
+                f"while {GETS} pages were asked for, the second page got {self.frames_per_second_under_gets:.1f} frames/s, "
+                f"with a gap of {self.longest_gap_under_gets:.2f} s; asked are {FEWEST_FRAMES:.0f}, and {STANDSTILL}"
+            )
+        if (delay := max(self.delay, self.delay_under_gets)) > MOST_DELAY:
+            out.append(f"a page of another address came {delay:.1f} s late; allowed are {MOST_DELAY:.0f}")
         return out
 
 
@@ -459,7 +519,7 @@ async def attack(
     """Send ``n`` hostile inputs to a running server, whose lessons are in ``folder``."""
     rng = random.Random(seed)
     began = time.perf_counter()
-    watch = Watch(f"{server.url}?views=state,marginal,ks")
+    watch = Watch(f"http://127.0.0.1:{server.port}/app?views=state,marginal,ks")
     kinds = [kind for kind, share in EVERY_KIND.items() for _ in range(n * share // 100)]
     links, others = [k for k in kinds if k == "link"], [k for k in kinds if k != "link"]
     rng.shuffle(others)
@@ -486,13 +546,17 @@ async def attack(
         with watch.opening():
             answers[await _status(server.url + _link(rng))] += 1
         sent["link"] += 1
+    with watch.opening():
+        await _many_gets(server.url)
+    ended, gave_up = watch.openings[-1]
     await asyncio.sleep(3)
     for page in (lab, *studies.values()):
         page.close()
     end = time.perf_counter()
     watch.stop()
     alive = bool(watch.times) and watch.times[-1] > end - 3
-    gaps = [b - a for a, b in zip(watch.times, watch.times[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(watch.times)]
+    frames, gap = watch.frames(ended, gave_up)
     return Report(
         sent=sent,
         opened=lab.opened + sum(page.opened for page in studies.values()),
@@ -505,6 +569,11 @@ async def attack(
         frames_per_second=watch.slowest(),
         longest_gap=max((gap for _, gap in watch.quiet_gaps()), default=0.0),
         longest_gap_while_opening=max(gaps, default=0.0),
+        quickest_get=min(had - asked for asked, had in watch.gets),
+        delay=watch.delay(began, ended),
+        delay_under_gets=watch.delay(ended, gave_up),
+        frames_per_second_under_gets=frames,
+        longest_gap_under_gets=gap,
         stood_still=watch.stood_still(),
     )
 
@@ -558,6 +627,17 @@ def _link(rng: random.Random) -> str:
 async def _status(url: str) -> int:
     response = await AsyncHTTPClient().fetch(HTTPRequest(url, request_timeout=120), raise_error=False)
     return response.code
+
+
+async def _many_gets(url: str) -> None:
+    """Ask for so many pages at once, and leave after a while."""
+    client = AsyncHTTPClient(force_instance=True, max_clients=GETS)
+    asked = [asyncio.ensure_future(client.fetch(url, request_timeout=GETS_SECONDS)) for _ in range(GETS)]
+    await asyncio.wait(asked)
+    # An error is that of a page which did not come in time.
+    for one in asked:
+        one.exception()
+    client.close()
 
 
 def main(arguments: list[str] | None = None) -> int:
