@@ -441,21 +441,25 @@ class Session:
     def show_cards(self, cards: list[Any]) -> None:
         """Put cards of formulas on the page."""
         self._formulas = cards
-        if self._task is None:
-            self.cards.objects = cards
-        else:
-            self.do_later(self._put_cards(cards))
+        self.put(self.cards, cards, lambda: self._formulas is cards)
 
-    async def _put_cards(self, cards: list[Any]) -> None:
-        """One after the other: other pages have a frame in between."""
+    def put(self, place: Any, parts: list[Any], wanted: Callable[[], bool] = lambda: True) -> None:
+        """Put parts into a column while they are wanted, one after the other: other pages have a frame in between."""
+        if self._task is None:
+            place.objects = parts
+        else:
+            place[:1] = parts[:1]
+            self.do_later(self._put_rest(place, parts, wanted))
+
+    async def _put_rest(self, place: Any, parts: list[Any], wanted: Callable[[], bool]) -> None:
         with set_curdoc(self._document):
-            for number in range(len(cards)):
-                if self._formulas is not cards:
-                    return
-                self.cards[number : number + 1] = cards[number : number + 1]
+            for number in range(1, len(parts)):
                 await asyncio.sleep(0)
-            if len(self.cards) > len(cards):
-                self.cards[:] = cards
+                if not wanted():
+                    return
+                place[number : number + 1] = parts[number : number + 1]
+            if len(place) > len(parts):
+                place[:] = parts
 
     def follow_visibility(self, widgets: dict[str, Any]) -> None:
         """Show widgets of the transport where neither the link nor a lesson leaves them out, by the words for them."""

@@ -77,6 +77,7 @@ class Page(Session):
         self.export = ExportMenu(self.state, self.runner, self.notifications.notify)
         self.runner.readout, self.runner.doubts = self.readout, self.doubts
         self.add_lessons(Controls(self.state, self.notifications.notify, of_lesson=True, later=self.later))
+        self.work_text: Any = None
         self.work = pn.Column(visible=False, sizing_mode="stretch_width", margin=(2, 4))
         self.guide = pn.pane.HTML(
             sizing_mode="stretch_width", margin=(6, 12, 0, 12), styles={"font-size": "14px"}, stylesheets=[_GUIDE]
@@ -252,10 +253,10 @@ class Page(Session):
     def show_work(self, what: str, share: float | None) -> None:
         self.show_status("")
         # Few pages ever have it, so it is made where it is first seen.
-        if not len(self.work):
+        if self.work_text is None:
             if not what:
                 return
-            self.work.objects = self._work()
+            self.put(self.work, self._work())
         self.work_text.object = what
         self.bar.param.update(
             variant="indeterminate" if share is None else "determinate", value=0 if share is None else int(100 * share)
