@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from tests.browser import PATIENCE, open_app
+from tests.browser import PATIENCE, numbers, open_app
 
 # The views on the screen, by the place of their cards; pages share the models of figures, whose numbers tell no order.
 SHOWN = """
@@ -108,7 +108,7 @@ class Lab:
         """The figures, by the title of the view. Waits until titles and figures are of the same views."""
 
         def same():
-            titles, figures = self.titles(), self.page.evaluate(FIGURES)
+            titles, figures = self.titles(), numbers(self.page, FIGURES)
             self._seen = (titles, figures)
             return len(titles) == len(figures) and titles == self.titles()
 

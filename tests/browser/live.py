@@ -13,6 +13,7 @@ from sgmcmc_lab.app.live_page import document
 from sgmcmc_lab.samplers import Run
 from sgmcmc_lab.samplers.diagnostics import ks
 from sgmcmc_lab.samplers.running_statistics import bin_edges
+from tests.browser import numbers
 
 CURRENT = "document.documentElement.dataset.current === 'true'"
 """Figures and captions are those of the controls."""
@@ -21,10 +22,10 @@ ENSEMBLES = ("moments", "mgf")
 MOVES = f"{CURRENT} && Number(document.documentElement.dataset.frames) > 2"
 STILL = "document.documentElement.dataset.playing === 'false'"
 SETTLED = f"{STILL} && {CURRENT}"
-SOURCES = """([key, page]) => {
+SOURCES = """(feeds) => {
   const find = (id) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one)
-  const read = ({ id, columns }) => { const model = find(id); return model.data ? columns.map((name) => [...model.data[name]]) : [[model.start, model.end]] }
-  return Object.fromEntries(Object.entries(page.figures[page.lanes.length].views[key].feeds).map(([name, feed]) => [name, read(feed)]))
+  const read = ([id, columns]) => { const model = find(id); return model.data ? columns.map((name) => [...model.data[name]]) : [[model.start, model.end]] }
+  return Object.fromEntries(Object.entries(feeds).map(([name, feed]) => [name, read(feed)]))
 }"""
 
 
@@ -47,6 +48,22 @@ def pages_of(text):
     return json.loads(gzip.decompress(b64decode(PAGE.search(text)[2])))
 
 
+def first_step(page):
+    """The first step of a page's file."""
+    packed = page.evaluate("document.getElementById('page').textContent")
+    return json.loads(gzip.decompress(b64decode(packed)))["steps"][0]
+
+
+def feeds(step, key):
+    """The feeds of a view, as a file's step has them."""
+    return step["figures"][str(len(step["lanes"]))]["views"][key]["feeds"]
+
+
+def sources(page, of):
+    """The arrays of these feeds in a page."""
+    return numbers(page, SOURCES, {name: [feed["id"], feed["columns"]] for name, feed in of.items()})
+
+
 def with_pages(text, pages):
     """The file with other content."""
     packed = b64encode(gzip.compress(json.dumps(pages).encode())).decode()
@@ -67,10 +84,10 @@ def paused(page):
 def same_as_python(experiment, page):
     """How a paused page's arrays and captions differ from those of Python's runs of so many steps; empty where not."""
     n = steps(page)
-    step = pages_of(page.content())["steps"][0]
+    step = first_step(page)
     step["lanes"] = list(range(len(experiment.lanes)))
-    shown, out = page.evaluate(SOURCES, ["marginal", step]), []
-    curves, captions = page.evaluate(SOURCES, ["ks", step]), page.locator("#caption-ks li").all_inner_texts()
+    shown, out = sources(page, feeds(step, "marginal")), []
+    curves, captions = sources(page, feeds(step, "ks")), page.locator("#caption-ks li").all_inner_texts()
     for i, spec in enumerate(experiment.runs()):
         run = Run(spec)
         run.advance(n)

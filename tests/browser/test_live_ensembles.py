@@ -20,7 +20,7 @@ from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.lanes import Change
 from tests import live_memory
 from tests.browser import PATIENCE
-from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, few_figures, pages_of
+from tests.browser.live import ENSEMBLES, SETTLED, feeds, few_figures, first_step, sources
 
 SIMPLEX = {"key": "sparse_dirichlet", "params": {"dimension": 5}}
 CASES = {
@@ -37,8 +37,8 @@ FEWER = ("const CHAINS = 20_000", "const CHAINS = 1_500")
 COMPLETE = """(chains) => [...document.querySelectorAll("#views > figure:not([hidden]) li")]
   .every((line) => !/ starting$| [0-9,]+ chains(,|$)/.test(line.textContent) || line.textContent.includes(` ${chains} chains`))
   && [...document.querySelectorAll("#views > figure:not([hidden]) ul")].every((list) => list.children.length)"""
-TITLES = """([key, page]) => Object.values(page.figures[page.lanes.length].views[key].feeds).filter(({ operation }) => operation === "text")
-  .map(({ id }) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one).text)"""
+TITLES = """(ids) => ids
+  .map((id) => Bokeh.documents.map((one) => one.get_model_by_id(id)).find((one) => one).text)"""
 CHANGE = live_memory.CHANGE
 
 
@@ -116,9 +116,9 @@ class Python:
 
 def differences(page, python):
     """The differences between a page and Python's views, by the view and the feed."""
-    out, step = set(), pages_of(page.content())["steps"][0]
+    out, step = set(), first_step(page)
     for key, view in python.views.items():
-        found = page.evaluate(SOURCES, [key, step])
+        found = sources(page, feeds(step, key))
         for name, columns in python.data[key].items():
             for column, drawn, wanted in zip(view.feeds[name].columns, found[name], columns, strict=True):
                 a, b = np.array(drawn, dtype=float), np.array(wanted, dtype=float)
@@ -126,7 +126,8 @@ def differences(page, python):
                     out.add((key, name, column))
         if " · ".join(page.locator(f"#caption-{key} li").all_text_contents()) != python.captions[key]:
             out.add((key, "caption"))
-        if page.evaluate(TITLES, [key, step]) != python.titles[key]:
+        titles = [feed["id"] for feed in feeds(step, key).values() if feed["operation"] == "text"]
+        if page.evaluate(TITLES, titles) != python.titles[key]:
             out.add((key, "titles"))
     return out
 

@@ -3,7 +3,7 @@
 import gzip
 import re
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from math import inf
 from urllib.parse import unquote, urlsplit
 
@@ -26,11 +26,12 @@ from tests.browser.lab import AXE, check_width, wait_until
 from tests.browser.live import (
     MOVES,
     SETTLED,
-    SOURCES,
+    feeds,
     few_figures,
     pages_of,
     paused,
     same_as_python,
+    sources,
     steps,
     with_pages,
 )
@@ -67,10 +68,12 @@ Words alone.
 """
 
 
-plain_page = few_figures("state", "trace", "marginal", "ks")(live_page)
+plain_page = cache(few_figures("state", "trace", "marginal", "ks")(live_page))
+bare_page = few_figures("marginal")(live_page)
+"""A file with one view, for what is not in figures."""
 
 
-@lru_cache(maxsize=8)
+@cache
 def made(target="quartic", *lanes):
     make = plain_page if lanes else live_page
     lanes = lanes or (("sgld", "full"), ("sghmc", "gaussian"))
@@ -225,8 +228,7 @@ def test_a_late_frame_is_not_drawn(opened, fault):
     assert steps(page) == 0
     step = pages_of(text)["steps"][0]
     left = [
-        len(page.evaluate(SOURCES, [key, step])[name][0])
-        for key, name in (("ks", "lane 0"), ("trace", "lane 0 chain 0"))
+        len(sources(page, feeds(step, key))[name][0]) for key, name in (("ks", "lane 0"), ("trace", "lane 0 chain 0"))
     ]
     assert (left == [0, 0]) == (not fault)
 
@@ -330,7 +332,7 @@ def test_the_formulas_follow_the_accept_step(opened):
 def test_adapting_steps_are_burn_in_on_the_page(opened):
     """Planted fault: a sampler whose description has none."""
     hmc = {"key": "hmc", "params": {"adapt_steps": 300}}
-    text = plain_page(Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": hmc}, {"sampler": "sgld"}]}))
+    text = bare_page(Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": hmc}, {"sampler": "sgld"}]}))
     pages = pages_of(text)
     first = pages["steps"][0]["kinds"][0]["sampler"]["base"]
     assert first["steps_that_adapt"] == 300
@@ -367,7 +369,7 @@ def test_a_drag_throws_the_chains(opened):
 def test_a_view_that_needs_python_stands_still(opened):
     """It has its captions and says that it does not move; with other samplers it is away, for it is not of them."""
     experiment = Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "sgld"}]})
-    page = opened(plain_page(experiment, shown=["state", "order"]))
+    page = opened(plain_page(experiment, shown=("state", "order")))
     page.wait_for_function(MOVES)
     page.get_by_text("this view needs Python and does not move").wait_for()
     assert "slope" in page.locator("#caption-order").inner_text()
@@ -677,7 +679,7 @@ def test_a_theme_comes_back(opened):
 )
 def test_the_link_to_the_lab_leads_to_the_server_that_made_the_page(opened, lab, address, words):
     """Where no server made it, the link says whose lab it opens."""
-    page = opened(plain_page(made()[0], lab=lab))
+    page = opened(bare_page(made()[0], lab=lab))
     link = page.locator("#open")
     wait_until(lambda: link.get_attribute("href"), "a link")
     assert link.get_attribute("href").partition("?")[0] == address

@@ -15,11 +15,12 @@ from tests.browser.lab import AXE, SERIOUS, check_width
 from tests.browser.live import (
     MOVES,
     SETTLED,
-    SOURCES,
+    feeds,
     few_figures,
     pages_of,
     paused,
     same_as_python,
+    sources,
     steps,
     with_pages,
 )
@@ -82,15 +83,10 @@ def test_a_lesson_begins_with_steps_in_their_parts(opened, tmp_path):
     assert said(page) == []
 
 
-def sources(page, key):
-    """The arrays of a view's feeds."""
-    found = figures()["views"][key]["feeds"]
-    return page.evaluate(SOURCES, [key, {"lanes": [0, 1], "figures": {2: {"views": {key: {"feeds": found}}}}}])
-
-
-@lru_cache(maxsize=1)
-def figures():
-    return pages_of(made()[1])["steps"][0]["figures"]["2"]
+@lru_cache(maxsize=2)
+def drawn(key):
+    """The feeds of a view."""
+    return feeds(pages_of(made()[1])["steps"][0], key)
 
 
 def said(page):
@@ -109,15 +105,14 @@ def apart(experiment, page, presses=PRESSES):
         if f"SGHMC, chain 1: step {number} of" not in page.locator("#slow-state").inner_text():
             out.append(f"step {number} is another")
         for key in ("state", "phase"):
-            feeds = sources(page, key)
-            *_, head, kind, _, begin, end = map(np.array, feeds["parts"])
+            *_, head, kind, _, begin, end = map(np.array, sources(page, drawn(key))["parts"])
             if len(end) and (end.max() > part + 1 or begin.max() >= part + 1):
                 out.append(f"step {number}, part {part}: {key} has later arrows")
-            drawn = [document.names_of([experiment])[int(k)] for k in kind[head > 0]]
+            seen = [document.names_of([experiment])[int(k)] for k in kind[head > 0]]
             names = [one.name for one in step.parts[: part + 1]]
-            if any(name not in names for name in drawn) or (key == "phase" and drawn != _moving(step, part)):
-                out.append(f"step {number}, part {part}: {key} draws {drawn}")
-        here = np.ravel(sources(page, "state")["here"])
+            if any(name not in names for name in seen) or (key == "phase" and seen != _moving(step, part)):
+                out.append(f"step {number}, part {part}: {key} draws {seen}")
+        here = np.ravel(sources(page, drawn("state"))["here"])
         if not np.allclose(here, run.position[0], rtol=1e-3, atol=1e-6):
             out.append(f"step {number} begins at {here}")
         part += 1
@@ -173,13 +168,13 @@ def test_the_run_goes_on_where_it_was(opened):
     page = opened(text)
     page.wait_for_function(MOVES)
     page.wait_for_function("!document.getElementById('slow').hidden")
-    n, before = paused(page), {key: sources(page, key) for key in ("state", "phase")}
+    n, before = paused(page), {key: sources(page, drawn(key)) for key in ("state", "phase")}
     slow = page.locator("#slow")
     slow.click()
     assert slow.get_attribute("aria-pressed") == "true"
     recorded = pages_of(text)["steps"][0]
     rows = recorded["kinds"][0]["slow"][0]["views"]["phase"]["feeds"]["parts"]
-    end, feed = rows[-1], figures()["views"]["phase"]["feeds"]["parts"]["id"]
+    end, feed = rows[-1], drawn("phase")["parts"]["id"]
     slow.blur()
     for part in range(1, 5):
         page.keyboard.press("s")
@@ -187,11 +182,11 @@ def test_the_run_goes_on_where_it_was(opened):
         page.wait_for_function(DRAWN, [feed, there])
     assert len(there) > 1
     assert steps(page) == n
-    during = {key: sources(page, key) for key in before}
+    during = {key: sources(page, drawn(key)) for key in before}
     assert all(during[key]["heads 0"] != before[key]["heads 0"] and during[key]["path 0"] == [[], []] for key in before)
     slow.click()
     page.wait_for_function(SETTLED)
-    assert {key: sources(page, key) for key in before} == before
+    assert {key: sources(page, drawn(key)) for key in before} == before
     assert slow.get_attribute("aria-pressed") == "false" and said(page) == []
     slow.click()
     page.locator("#play").click()

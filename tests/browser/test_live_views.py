@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ from sgmcmc_lab.app.views.bundle import bundle
 from sgmcmc_lab.app.views.globe import turned
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.targets import TARGETS
-from tests.browser.live import ENSEMBLES, SETTLED, SOURCES, few_figures, pages_of, paused, steps
+from tests.browser import numbers
+from tests.browser.live import ENSEMBLES, SETTLED, feeds, few_figures, first_step, pages_of, paused, sources, steps
 
 WEIGHING = {"key": "contour_sgld", "params": {"adapt_steps": 5, "n_bins": 8, "zeta": 1.0, "step_size": 2e-4}}
 CASES = {
@@ -45,7 +46,7 @@ BEFORE = {"torus": ("exact", "side"), "temperature": (), "trace": ("rug",)}
 ANSWERED = "(n) => document.getElementById('steps').textContent.replaceAll(',', '') === String(n)"
 
 
-@lru_cache(maxsize=3)
+@cache
 @few_figures()
 def made(name):
     target, *lanes = CASES[name]
@@ -81,7 +82,6 @@ class Python:
             }
             for key, view in self.views.items()
         }
-        self.captions = {}
         self.go(0)
 
     def go(self, n):
@@ -90,6 +90,7 @@ class Python:
             record.run.advance(n)
             record.record(rests=True)
         frame = Frame(record.frame("steps") for record in self.records)
+        self._frame = frame
         for key, view in self.views.items():
             view._turn = -1
             for name, columns in view.compute(frame).items():
@@ -99,15 +100,18 @@ class Python:
                     self.sources[key][name] = [[*a, *b][-feed.rollover :] for a, b in zip(old, columns, strict=True)]
                 else:
                     self.sources[key][name] = [list(column) for column in columns]
-            said = "\n".join(view.captions(frame).values()).split("\n")
-            self.captions[key] = [line for line in said if line]
+
+    def said(self, key):
+        """The lines of a view's captions of the last frame."""
+        said = "\n".join(self.views[key].captions(self._frame).values()).split("\n")
+        return [line for line in said if line]
 
 
 def differences(page, python, whole):
     """The differences between a page and Python's views; ``whole`` if it had all of their frames."""
-    out, step = set(), pages_of(page.content())["steps"][0]
+    out, step = set(), first_step(page)
     for key, view in python.views.items():
-        shown, expected = page.evaluate(SOURCES, [key, step]), python.sources[key]
+        shown, expected = sources(page, feeds(step, key)), python.sources[key]
         assert shown.keys() == expected.keys(), key
         for name, columns in expected.items():
             operation = view.feeds[name].operation
@@ -121,8 +125,7 @@ def differences(page, python, whole):
                 if a.shape != b.shape or not np.allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(b).max(initial=0)):
                     out.add(key)
         lines = page.locator(f"#caption-{key} li").all_text_contents()
-        said = python.captions[key]
-        if lines != said:
+        if lines != python.said(key):
             out.add(key)
     return out
 
@@ -311,13 +314,13 @@ PICTURE = """() => [...Bokeh.documents.flatMap((one) => one.roots()).flatMap((on
 
 def globe_turned(page):
     """Whether the picture of the globe is another after its slider moved."""
-    before = page.evaluate(PICTURE)
+    before = numbers(page, PICTURE)
     handle = page.get_by_role("slider", name="Turn")
     handle.focus()
     for _ in range(5):
         handle.press("ArrowRight")
     page.wait_for_timeout(500)
-    return not np.array_equal(before, page.evaluate(PICTURE), equal_nan=True)
+    return not np.array_equal(before, numbers(page, PICTURE), equal_nan=True)
 
 
 def test_no_function_is_made_of_a_text(opened, page_log, monkeypatch):
@@ -326,6 +329,8 @@ def test_no_function_is_made_of_a_text(opened, page_log, monkeypatch):
     assert re.findall(r"'[a-z-]*eval'", text.partition("<title>")[0]) == ["'wasm-unsafe-eval'"]
     assert globe_turned(still(opened, text, ["globe"]))
     monkeypatch.setattr("sgmcmc_lab.app.live_page.document.functions", lambda texts: "")
-    assert not globe_turned(still(opened, document("Views", [AppState(experiment=experiment)]).text, ["globe"]))
+    with few_figures("globe"):
+        without = document("Views", [AppState(experiment=experiment)]).text
+    assert not globe_turned(still(opened, without, ["globe"]))
     assert page_log.errors and all("unsafe-eval" in error for error in page_log.errors), page_log.errors
     page_log.errors.clear()
