@@ -134,6 +134,8 @@ def serve(module: bytes, edits: Edits | None = None) -> Iterator[Site]:
             self.send_response(200 if kind else 404)
             self.send_header("Content-Type", kind or "text/plain")
             self.send_header("Content-Length", str(len(content)))
+            # A page that is kept meets a port again, with another text of a script.
+            self.send_header("Cache-Control", "no-store")
             self.end_headers()
             self.wfile.write(content)
 

@@ -341,8 +341,8 @@ def test_a_lesson_by_keyboard(walk):
     )
 
 
-def test_less_motion_opens_paused(new_page, server):
-    lab = Lab(new_page(reduced_motion="reduce"), server).open()
+def test_less_motion_opens_paused(kept_page, server):
+    lab = Lab(kept_page(reduced_motion="reduce"), server).open()
     lab.says("asks for less motion")
     wait_until(lambda: lab.steps() >= 0, "a readout")
     assert lab.steps() == 0

@@ -95,10 +95,10 @@ def test_the_menu_of_targets_is_grouped_and_searched(page, server):
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_the_page_follows_the_device_until_somebody_chooses(new_page, server, scheme):
+def test_the_page_follows_the_device_until_somebody_chooses(kept_page, server, scheme):
     colours = {"dark": DARK, "light": LIGHT}
     other = {"dark": "light", "light": "dark"}[scheme]
-    lab = Lab(new_page(color_scheme=scheme), server).open()
+    lab = Lab(kept_page(color_scheme=scheme), server).open()
     lab.until(lambda: fill(lab) == colours[scheme], scheme)
     lab.moves()
     assert "theme" not in parse_qs(urlsplit(lab.url).query)
@@ -170,10 +170,10 @@ def below(lab, lesson):
 
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
 @pytest.mark.parametrize("layout", ["theta", "theta_r", "theta_r_xi"])
-def test_a_recipe_is_typed_and_watched_at_once(new_page, server, size, layout):
+def test_a_recipe_is_typed_and_watched_at_once(kept_page, server, size, layout):
     """Above a whole picture there is an entry of D, for each kind of state."""
     width, height = size
-    lab = Lab(new_page(viewport={"width": width, "height": height}), server)
+    lab = Lab(kept_page(viewport={"width": width, "height": height}), server)
     lab.open(f"?target=quartic&lane=recipe(layout:{layout})")
     lab.moves()
     entry = lab.page.get_by_label("D θ₁ θ₁", exact=True)
@@ -194,9 +194,9 @@ def test_a_recipe_is_typed_and_watched_at_once(new_page, server, size, layout):
     ("query", "scheme", "dark"),
     [("?theme=dark", "light", True), ("", "dark", True), ("?theme=light", "dark", False), ("", "light", False)],
 )
-def test_a_dark_page_is_dark_before_its_scripts_have_run(new_page, server, query, scheme, dark):
+def test_a_dark_page_is_dark_before_its_scripts_have_run(kept_page, server, query, scheme, dark):
     """Fails where it flashes white: without scripts it stays as it was painted first."""
-    page = new_page(color_scheme=scheme, java_script_enabled=False)
+    page = kept_page(color_scheme=scheme, java_script_enabled=False)
     page.goto(f"{server.url}{query}", wait_until="domcontentloaded")
     colour = page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor")
     assert colour == ("rgb(18, 18, 18)" if dark else "rgba(0, 0, 0, 0)")

@@ -229,9 +229,9 @@ def module(covered):
 
 
 @pytest.fixture
-def host(module, new_page):
+def host(module, kept_page):
     with hosts.serve(module) as site:
-        yield Host(new_page(), site)
+        yield Host(kept_page(), site)
 
 
 def problems(job: Job, made: hosts.Made) -> list[str]:
@@ -419,11 +419,11 @@ def test_faults_in_descriptions_are_found(host):
 
 
 @pytest.mark.parametrize("fault", SCRIPTS)
-def test_faults_in_scripts_are_found(fault, module, new_page):
+def test_faults_in_scripts_are_found(fault, module, kept_page):
     name, right, wrong, job = SCRIPTS[fault]
     assert (hosts.LIVE / name).read_text(encoding="utf-8").count(right) == 1, "the fault is planted in no place"
     with hosts.serve(module, {name: lambda text: text.replace(right, wrong)}) as site:
-        (made,) = Host(new_page(), site).made([job])
+        (made,) = Host(kept_page(), site).made([job])
     assert problems(job, made)
 
 

@@ -1,0 +1,26 @@
+"""The page that tests have one after the other: each finds it as a new one is."""
+
+import pytest
+
+STATE = """() => [localStorage.length + sessionStorage.length, innerWidth, matchMedia("(prefers-color-scheme: dark)").matches,
+  document.cookie, typeof left]"""
+
+
+@pytest.fixture(scope="module")
+def had():
+    """The pages of the tests before."""
+    return []
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_nothing_of_the_test_before_is_left(kept_page, server, had, nth):
+    """The second test finds the page of the first, without what that one stored and set."""
+    page = kept_page()
+    page.goto(f"{server.url.removesuffix('app')}static/js/bokeh.min.js")
+    assert page.evaluate(STATE) == [0, 1280, False, "", "undefined"]
+    page.evaluate("localStorage.a = sessionStorage.b = window.left = 1; document.cookie = 'c=1'")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(STATE) == [2, 390, True, "c=1", "number"]
+    assert had in ([], [page])
+    had.append(page)
