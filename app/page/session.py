@@ -448,16 +448,15 @@ class Session:
         if self._task is None:
             place.objects = parts
         else:
-            place[:1] = parts[:1]
-            self.do_later(self._put_rest(place, parts, wanted))
+            self.do_later(self._put_each(place, parts, wanted))
 
-    async def _put_rest(self, place: Any, parts: list[Any], wanted: Callable[[], bool]) -> None:
+    async def _put_each(self, place: Any, parts: list[Any], wanted: Callable[[], bool]) -> None:
         with set_curdoc(self._document):
-            for number in range(1, len(parts)):
-                await asyncio.sleep(0)
+            for number in range(len(parts)):
                 if not wanted():
                     return
                 place[number : number + 1] = parts[number : number + 1]
+                await asyncio.sleep(0)
             if len(place) > len(parts):
                 place[:] = parts
 

@@ -172,6 +172,7 @@ def test_models_change_when_the_browser_has_drawn_the_page(fault):
         show = Page.show_work.__wrapped__ if fault else Page.show_work
         for share in (None, 0.5):
             show(session, "answers", share)
+        await asyncio.sleep(0.05)
         early = {model.id for model in document.models} - known
         session.later(lambda: session.status.say("late"), 0.0)
         await asyncio.sleep(0.05)
