@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import importlib
 import json
+import math
 import multiprocessing
 import random
 import sys
@@ -20,7 +21,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partialmethod
 from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -28,7 +28,6 @@ from typing import Any
 from urllib.parse import quote
 
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
-from tornado.tcpclient import TCPClient
 from tornado.websocket import WebSocketClosedError
 
 from sgmcmc_lab.app.server.light_page import LightPage, mapping, models
@@ -45,10 +44,10 @@ OTHER = "127.0.0.2"
 """The student's address; Linux has it. The attacker's is 127.0.0.1."""
 GETS = 150
 """Pages that the attacker asks for at once."""
-GETS_SECONDS = 30.0
+GETS_SECONDS = 120.0
 """Seconds after which he gives up those that he has not got."""
-EACH_SECONDS = 3.0
-"""The student opens a page so long after the last one at least, and after twice the time that her address rests."""
+EACH_SECONDS = 10.0
+"""The student opens a page so long after the last one at least, and when her address has rested for it."""
 MOST_DELAY = 2.0
 """The longest time that his pages may hold up one of hers, in seconds."""
 FEWEST_FRAMES = 20.0
@@ -205,31 +204,27 @@ def any_value(rng: random.Random, depth: int = 0) -> Any:
 
 def _watching(url: str, asked: Connection) -> None:
     """The second page, in a process of its own: in that of the attacker it would stand still for his work."""
-    TCPClient.connect = partialmethod(TCPClient.connect, source_ip=OTHER)
 
-    async def open_others(gets: list[tuple[float, float]]) -> None:
+    async def open_others() -> None:
         while True:
             began = time.perf_counter()
-            await _status(url)
-            gets.append((began, time.perf_counter()))
-            await asyncio.sleep(max(EACH_SECONDS, 2 * REST * (gets[-1][1] - began)))
+            await _status(url, OTHER)
+            had = time.perf_counter()
+            asked.send((began, had))
+            await asyncio.sleep(max(EACH_SECONDS, REST * (had - began)))
 
-    async def watch() -> tuple[list[float], list[tuple[float, float]]]:
+    async def watch() -> list[float]:
         times: list[float] = []
-        gets: list[tuple[float, float]] = []
         page = LightPage()
         page.on_frame = lambda: times.append(time.perf_counter())
-        await page.open(url)
-        tasks = [asyncio.create_task(page.take()), asyncio.create_task(open_others(gets))]
-        while len(gets) < 2:
-            await asyncio.sleep(0.05)
-        asked.send("open")
+        await page.open(url, source=OTHER)
+        tasks = [asyncio.create_task(page.take()), asyncio.create_task(open_others())]
         while not asked.poll():
             await asyncio.sleep(0.05)
         for task in tasks:
             task.cancel()
         page.close()
-        return times, gets
+        return times
 
     asked.send(asyncio.run(watch()))
 
@@ -252,13 +247,21 @@ class Watch:
         self._ask, asked = spawn.Pipe()
         self._process = spawn.Process(target=_watching, args=(self.url, asked), daemon=True)
         self._process.start()
-        assert self._ask.poll(120), "the second page did not open"
-        self._ask.recv()
+        while len(self.gets) < 2:
+            assert self._ask.poll(120), "the second page did not open"
+            self.hear()
+
+    def hear(self) -> None:
+        """Take what the student has had meanwhile."""
+        while self._ask.poll():
+            self.gets.append(self._ask.recv())
 
     def stop(self) -> None:
         """Close the page; its times are known then."""
         self._ask.send("stop")
-        self.times, self.gets = self._ask.recv()
+        while isinstance(found := self._ask.recv(), tuple):
+            self.gets.append(found)
+        self.times = found
         self.openings += self.gets
         self._process.join()
 
@@ -293,11 +296,11 @@ class Watch:
 
     def delay(self, begin: float, end: float) -> float:
         """The longest that one of the student's pages took between these times, beyond the quickest one."""
-        took = [had - asked for asked, had in self.gets if begin < had and asked < end]
-        return max(took, default=0.0) - min(had - asked for asked, had in self.gets)
+        quickest = min(had - asked for asked, had in self.gets)
+        return max((had - asked - quickest for asked, had in self.gets if begin < had and asked < end), default=0.0)
 
     def slowest(self) -> float:
-        """The fewest frames a second over a :data:`WINDOW` of time in which no page was being opened."""
+        """The fewest frames a second over a :data:`WINDOW` in which no page was being opened, where there is one."""
         rates, inside = [], []
         for _, gap in self.quiet_gaps():
             inside.append(gap)
@@ -305,7 +308,7 @@ class Watch:
                 inside.pop(0)
             if sum(inside) >= WINDOW:
                 rates.append(len(inside) / sum(inside))
-        return min(rates, default=0.0)
+        return min(rates, default=math.nan)
 
 
 class Attacker:
@@ -547,7 +550,7 @@ async def attack(
             answers[await _status(server.url + _link(rng))] += 1
         sent["link"] += 1
     with watch.opening():
-        await _many_gets(server.url)
+        await _many_gets(server.url, watch)
     ended, gave_up = watch.openings[-1]
     await asyncio.sleep(3)
     for page in (lab, *studies.values()):
@@ -624,19 +627,23 @@ def _link(rng: random.Random) -> str:
     return "?" + quote(text.lstrip("?"), safe="=&(),:;~%+", errors="replace")[:60_000]
 
 
-async def _status(url: str) -> int:
-    response = await AsyncHTTPClient().fetch(HTTPRequest(url, request_timeout=120), raise_error=False)
+async def _status(url: str, source: str | None = None) -> int:
+    request = HTTPRequest(url, network_interface=source, request_timeout=120)
+    response = await AsyncHTTPClient().fetch(request, raise_error=False)
     return response.code
 
 
-async def _many_gets(url: str) -> None:
-    """Ask for so many pages at once, and leave after a while."""
-    client = AsyncHTTPClient(force_instance=True, max_clients=GETS)
+async def _many_gets(url: str, watch: Watch) -> None:
+    """Ask for so many pages at once, and leave when the student has asked for two meanwhile, and has had them."""
+    client, began = AsyncHTTPClient(force_instance=True, max_clients=GETS), time.perf_counter()
     asked = [asyncio.ensure_future(client.fetch(url, request_timeout=GETS_SECONDS)) for _ in range(GETS)]
-    await asyncio.wait(asked)
-    # An error is that of a page which did not come in time.
+    while sum(at > began for at, _ in watch.gets) < 2 and not all(one.done() for one in asked):
+        await asyncio.sleep(0.1)
+        watch.hear()
     for one in asked:
-        one.exception()
+        one.cancel()
+    # An error is that of a page which did not come in time.
+    await asyncio.gather(*asked, return_exceptions=True)
     client.close()
 
 

@@ -30,28 +30,35 @@ class LightPage:
         self.on_text: Callable[[str], None] | None = None
         """Called with what Bokeh sends as text: changes of the document."""
 
-    async def connect(self, url: str, host: str = "") -> None:
-        """Ask for the page, connect, and ask for its document. ``host`` is by which name, if not that in ``url``."""
+    async def connect(self, url: str, host: str = "", source: str | None = None) -> None:
+        """Ask for the page, connect, and ask for its document.
+
+        ``host`` is by which name, if not that in ``url``; ``source`` is this computer's address, if not the usual one.
+        """
         from tornado.httpclient import AsyncHTTPClient, HTTPRequest
         from tornado.websocket import websocket_connect
 
         headers = {"Host": host} if host else {}
-        answer = await AsyncHTTPClient().fetch(HTTPRequest(url, headers=headers, request_timeout=120))
+        answer = await AsyncHTTPClient().fetch(
+            HTTPRequest(url, headers=headers, network_interface=source, request_timeout=120)
+        )
         token = re.search(r'"token":"([^"]+)"', answer.body.decode())
         assert token is not None, "the page has no token"
         # A short address leads to the page's own.
         address = answer.effective_url.split("?", maxsplit=1)[0].replace("http", "ws", 1) + "/ws"
         self._socket = await websocket_connect(
-            HTTPRequest(address, headers=headers), subprotocols=["bokeh", token[1]], max_message_size=1 << 28
+            HTTPRequest(address, headers=headers, network_interface=source),
+            subprotocols=["bokeh", token[1]],
+            max_message_size=1 << 28,
         )
         # The server takes no message before it has said that it is there.
         await self._read('"ACK"')
         self.send("PULL-DOC-REQ", {})
         self.document = await self._read('{"doc"')
 
-    async def open(self, url: str, host: str = "") -> None:
+    async def open(self, url: str, host: str = "", source: str | None = None) -> None:
         """Connect as :meth:`connect` does, and say that the page is there."""
-        await self.connect(url, host)
+        await self.connect(url, host, source)
         self._bus = next(
             model["id"] for model in models(json.loads(self.document)) if model["attributes"].get("class_name") == "Bus"
         )
