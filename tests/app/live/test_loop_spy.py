@@ -20,8 +20,10 @@ from tests.helpers import loop_spy
 from tests.helpers.cases import for_each
 from tests.helpers.loop_spy import LIMIT, Handle, SpiedLoop, faults, read
 
-MARGIN = 1.5
-"""Processor time for the same work differs by so much between runs."""
+MARGIN = 2.0
+"""Processor time for the same work differs by up to so much, where another program has the other half of the core."""
+PARTS = 4
+"""Servers that share the targets: on a busy machine one would take longer than a test may."""
 WHOLE = {
     "RequestHandler._execute": "a page is made: Panel does it in one piece, and between two of them PageQueue rests",
     "GuardedSocket.on_message": "a page's document is sent: Bokeh writes it in one piece",
@@ -77,7 +79,8 @@ def told(handles, open_at):
 
 
 @pytest.mark.slow
-def test_no_target_holds_up_another_page(tmp_path, compile_cache):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_target_holds_up_another_page(part, tmp_path, compile_cache):
     """Fails where a handle waits for another thread for .1 s, or computes for so long, while two pages with different
     targets are open; each target is opened twice, unknown and known.
 
@@ -93,7 +96,7 @@ def test_no_target_holds_up_another_page(tmp_path, compile_cache):
             assert time.monotonic() < until, server.log
             time.sleep(0.5)
         warm = time.time()
-        pages = [f"?target={key}" for key in (*TARGETS, *MODELS) for _ in ("unknown", "known")]
+        pages = [f"?target={key}" for key in [*TARGETS, *MODELS][part::PARTS] for _ in ("unknown", "known")]
         half = len(pages) // 4 * 2
 
         async def both():

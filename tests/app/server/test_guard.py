@@ -1198,7 +1198,7 @@ def test_the_administrators_key_is_respected(monkeypatch):
 @pytest.mark.parametrize("allowed", [["192.168.1.7:5006"], []], ids=["one address", "this computer alone"])
 def test_a_page_shares_the_addresses_that_the_server_answers_to(allowed, monkeypatch):
     """Fails where a code is shown that opens no page. Fault: the addresses of another port."""
-    monkeypatch.setattr(network, "addresses", lambda: ["10.0.0.5", "192.168.1.7"])
+    monkeypatch.setattr(network, "addresses", lambda patience: ["10.0.0.5", "192.168.1.7"])
     monkeypatch.setattr(network, "_checks", [])
     assert network.hosts(":5006") == [], "there is no server yet"
     application(extra_websocket_origins=["localhost:5006", *allowed])
