@@ -78,7 +78,7 @@ class Proof:
 
 def begin(step: Step, submit: Submit) -> Proof:
     """Ask for the runs of a step; they may be there already. ``submit`` lets them wait for the turn of who asks."""
-    made = _PROOFS.setdefault(id(step), _PROOFS.get(id(step)) or Proof(step))
+    made = _PROOFS.setdefault(id(step), Proof(step))
     # Before it begins: with nobody waiting it would end at once.
     made.waiting += 1
     if made.running:

@@ -151,8 +151,7 @@ class Pool:
 
     def share(self, address: str) -> ProcessorShare:
         """The share of a new page of an address."""
-        known = self._addresses.get(address) or AddressShare()
-        return ProcessorShare(self._addresses.setdefault(address, known))
+        return ProcessorShare(self._addresses.setdefault(address, AddressShare()))
 
     def of(self, share: ProcessorShare) -> "Executor":
         """The pool as an executor of an event loop, for the work of one page."""

@@ -42,7 +42,7 @@ MOST_SEARCHES, MOST_WAITING = 2, 50
 """Searches of one address that run at a time, and that wait for it."""
 _FINDER = Pool(2, "finder", most_of_address=MOST_SEARCHES, most_waiting=MOST_WAITING)
 """Where exact answers are still to be found, which takes many seconds: no other address waits for it."""
-IN_TURN = "The exact answer: waiting for others from your network"
+IN_TURN = "The exact answer: waiting for its turn"
 TOO_MANY = f"{MOST_WAITING} pages from your network wait for their exact answers already, which is as many as may wait. Try again in a minute."
 
 

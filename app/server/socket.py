@@ -159,7 +159,7 @@ class GuardedSocket(WSHandler):
 
     @cached_property
     def _credit_of_address(self) -> Credit:
-        return _CREDITS.setdefault(self._address, _CREDITS.get(self._address) or Credit(LOOP_SHARE, LOOP_BURST))
+        return _CREDITS.setdefault(self._address, Credit(LOOP_SHARE, LOOP_BURST))
 
     @cached_property
     def _begun(self) -> asyncio.Event:

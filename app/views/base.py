@@ -278,7 +278,10 @@ class View(ABC):
         if place is None:
             return cls(scene, before)
         if not place:
-            place.append(cls(scene))
+            made = cls(scene)
+            # Another thread that finds it has its document, too, which takes as long as the figure.
+            _ = made.document
+            place.append(made)
         first = place[0]
         shared = [scene, scene.target, first.document, *first.figure.references()]
         return deepcopy(first, {id(one): one for one in shared})
