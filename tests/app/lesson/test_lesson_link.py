@@ -10,6 +10,7 @@ from panel.io.server import DocHandler
 from sgmcmc_lab.app.lesson import course
 from sgmcmc_lab.app.server import handlers
 from sgmcmc_lab.app.server.handlers import GuardedPage
+from sgmcmc_lab.app.server.page_queue import PageQueue
 
 
 @pytest.mark.slow
@@ -36,10 +37,12 @@ def test_a_lesson_is_read_beside_the_loop(fault, monkeypatch):
     monkeypatch.setattr(course, "read", read_one)
     monkeypatch.setattr(course, "_FILES", {})
     monkeypatch.setattr(DocHandler, "get", make)
+    # The turns of the server belong to its loop; each case here has a loop of its own.
+    monkeypatch.setattr(handlers, "PAGES", PageQueue(lambda: False))
     if fault:
         monkeypatch.setattr(handlers, "lesson_apart", nothing)
     handler = GuardedPage.__new__(GuardedPage)
-    handler.request = SimpleNamespace(headers={}, arguments={"lesson": [b"langevin"]}, path="/another")
+    handler.request = SimpleNamespace(headers={}, arguments={"lesson": [b"langevin"]}, path="/another", remote_ip="")
     handler.application = SimpleNamespace(generate_session_ids=True)
     asyncio.run(handler.get())
     assert len(where) == len(loops) == 1
