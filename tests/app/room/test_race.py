@@ -1,5 +1,7 @@
 """The numbers of a race, recomputed from the draws by NumPy alone: budget, τ of the slowest column, ranking."""
 
+import asyncio
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -174,3 +176,20 @@ def test_faults_of_a_race(fault, monkeypatch):
         monkeypatch.setattr(race, "_spent", lambda run: max(run.gradients, run.steps))
         with pytest.MonkeyPatch.context() as inner, pytest.raises(AssertionError):
             test_every_sampler_has_the_same_budget("free", inner)
+
+
+def test_so_many_samplers_wait_to_be_measured_and_no_more(monkeypatch):
+    """Whoever asks for more reads why. Fault: the places are not given back."""
+    monkeypatch.setattr(race, "WAITING", 3)
+    measuring = threading.Event()
+
+    async def do():
+        asked = [asyncio.ensure_future(race.measured(lambda: measuring.wait(60) and {})) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(SpecError, match="3 samplers wait to be measured"):
+            await race.measured(dict)
+        measuring.set()
+        await asyncio.gather(*asked)
+        assert await race.measured(lambda: {"ks": 0.1}) == {"ks": 0.1}
+
+    asyncio.run(do())

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import ssl
 
 import pytest
 from tornado.httpserver import HTTPServer
@@ -137,6 +138,35 @@ def asked(kind, *requests, wait=5.0):
             await server.close_all_connections()
 
     return asyncio.run(whole())
+
+
+@for_each("tls", [False, True])
+def test_a_connection_with_tls_is_not_counted(tls):
+    """A proxy should handle TLS, and SECURITY.md says so. Without TLS the connection is counted."""
+    came = asyncio.Event()
+
+    class Told(Bounded):
+        def handle_stream(self, stream, address):
+            super().handle_stream(stream, address)
+            came.set()
+
+    async def counted():
+        listener, port = bind_unused_port()
+        server = Told(
+            Application([("/", Hello)]),
+            ssl_options=ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) if tls else None,
+        )
+        server.add_sockets([listener])
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            await asyncio.wait_for(came.wait(), 60)
+            return len(connections.OPEN._owners)
+        finally:
+            writer.close()
+            server.stop()
+            await server.close_all_connections()
+
+    assert asyncio.run(counted()) == (not tls)
 
 
 HALF = [b"GET / HTTP/1.1\r\n" + HOST, b"", b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 10\r\n\r\nx"]
