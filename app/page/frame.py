@@ -8,6 +8,7 @@ import panel_material_ui as pmui
 import param
 
 from sgmcmc_lab.app.page.lesson_panel import BESIDE
+from sgmcmc_lab.app.page.parts import Part, keep, taken_out
 from sgmcmc_lab.app.page.present import SX
 from sgmcmc_lab.app.state import AppState
 
@@ -94,6 +95,7 @@ class Frame:
         lesson: Any,
         room: Any,
         controls: Any,
+        lesson_controls: Any,
         overlays: Sequence[Any],
         header: Sequence[Any],
     ):
@@ -125,6 +127,16 @@ class Frame:
             self.page.busy = self.page.param.dark_theme
             self.page.busy = False
         self.page.param.watch(self._choose_theme, "dark_theme")
+        self._columns = (lesson_controls, controls)
+        keep(self._parts)
+
+    def _parts(self) -> list[Part]:
+        """The page's parts, of about the same work, which are put back from above to below."""
+        page = self.page
+        header, main = (taken_out(page, name, len(getattr(page, name)) or 1) for name in ("header", "main"))
+        inner = [*taken_out(self._body, "objects"), *taken_out(self._screen, "objects", 4)]
+        controls = [part for column in self._columns for part in taken_out(column, "objects")]
+        return [*header, *main, *inner, *controls]
 
     def fit_lesson(self) -> None:
         """Follow the lesson's step: its panel has the controls in place of the sidebar."""

@@ -275,6 +275,7 @@ class Session:
             lesson=self.lesson.panel,
             room=self.room.panel,
             controls=self.controls.panel,
+            lesson_controls=self.lesson_controls.panel,
             overlays=[
                 self.catalogue.panel,
                 self.room.share.panel,

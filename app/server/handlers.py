@@ -22,6 +22,7 @@ from tornado.web import OutputTransform, RequestHandler
 
 from sgmcmc_lab.app.lesson.course import lesson_apart
 from sgmcmc_lab.app.live.fair_executor import FullError
+from sgmcmc_lab.app.page.parts import in_parts
 from sgmcmc_lab.app.room import pages, web
 from sgmcmc_lab.app.room.network import CALLER, addresses, answers_to, whose
 from sgmcmc_lab.app.room.rooms import AWAY, rooms
@@ -169,10 +170,15 @@ class GuardedPage(DocHandler):
             values[:] = [value.decode(errors="replace").encode() for value in values]
         await _read_lesson(self.request)
         try:
-            async with PAGES.turn(whose(self.request.remote_ip or "")):
+            async with PAGES.turn(whose(self.request.remote_ip or "")) as between:
                 # A reader who has left meanwhile needs no page.
-                if not self._left:
+                if self._left:
+                    return
+                with in_parts() as parts:
                     await super().get(*args, **kwargs)
+                if parts:
+                    self.finish()
+                    await parts.make(between)
         except FullError:
             _refuse(self, TOO_MANY, 503)
 

@@ -8,7 +8,7 @@ kept every other one from its page for 78 s.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from sgmcmc_lab.app.live.fair_executor import FullError
@@ -20,6 +20,8 @@ REST = 2.0
 """Beside pages that move, the time until an address may have its next page, in units of the time that its last one
 took: of 30 frames per second an open page then has 20.
 """
+FRAME_SECONDS = 0.02
+"""Beside pages that move, the least time between two parts of a page: for the frames that are due."""
 MOST_WAITING = 200
 """Pages that wait for one address: at half a second each, the next one would come after more than a minute."""
 TOO_MANY = f"{MOST_WAITING} pages are being made for your network already, which is as many as may wait. Try again in a minute."
@@ -40,25 +42,39 @@ class PageQueue:
         self._rest: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def turn(self, address: str) -> AsyncIterator[None]:
-        """One page for this address, when it is its turn. Raises :class:`FullError`."""
+    async def turn(self, address: str) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        """One page for this address, when it is its turn; between two parts of the page, await what this yields.
+
+        Raises :class:`FullError`.
+        """
         began = time.perf_counter()
         if self._busy or self._rests.get(address, 0.0) > began:
             await self._wait(address)
         self._busy = True
         # Asked now: while the page is made, nothing moves.
-        began, moves = time.perf_counter(), self._moves()
+        began, moves, took = time.perf_counter(), self._moves(), 0.0
+
+        async def between() -> None:
+            nonlocal began, took
+            part = time.perf_counter() - began
+            took += part
+            if moves:
+                await asyncio.sleep(FRAME_SECONDS)
+            await _idle(part)
+            began = time.perf_counter()
+
         try:
-            yield
+            yield between
         finally:
             now = time.perf_counter()
+            took += now - began
             if moves:
-                self._rests[address] = now + REST * (now - began)
+                self._rests[address] = now + REST * took
             self._latest = address
             if address in self._waiting:
                 self._waiting[address] = self._waiting.pop(address)
             # A separate task, because the page is sent when its handler returns.
-            self._rest = asyncio.get_running_loop().create_task(self._leave_to_others(now - began))
+            self._rest = asyncio.get_running_loop().create_task(self._leave_to_others(took))
 
     async def _wait(self, address: str) -> None:
         waiting = self._waiting.setdefault(address, deque())
@@ -80,14 +96,7 @@ class PageQueue:
             raise
 
     async def _leave_to_others(self, seconds: float) -> None:
-        """Wait until the loop is idle, at most for as long as the page took."""
-        until = time.perf_counter() + seconds
-        busy = True
-        while busy:
-            asked = time.perf_counter()
-            await asyncio.sleep(0)
-            now = time.perf_counter()
-            busy = now - asked > IDLE_SECONDS and now < until
+        await _idle(seconds)
         self._busy = False
         self._next()
 
@@ -107,6 +116,17 @@ class PageQueue:
         if self._waiting and not self._busy:
             soonest = min(self._rests[address] for address in self._waiting)
             asyncio.get_running_loop().call_later(soonest - now, self._next)
+
+
+async def _idle(seconds: float) -> None:
+    """Wait until the loop is idle, for so many seconds at most."""
+    until = time.perf_counter() + seconds
+    busy = True
+    while busy:
+        asked = time.perf_counter()
+        await asyncio.sleep(0)
+        now = time.perf_counter()
+        busy = now - asked > IDLE_SECONDS and now < until
 
 
 PAGES = PageQueue(lambda: not PACE.quiet)

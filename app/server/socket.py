@@ -24,6 +24,7 @@ from tornado.iostream import StreamClosedError
 from sgmcmc_lab.app.live.fair_executor import FullError
 from sgmcmc_lab.app.live.page_lock import on_this_thread
 from sgmcmc_lab.app.live.page_socket import SOCKETS, listener_of
+from sgmcmc_lab.app.page.parts import whole
 from sgmcmc_lab.app.room.network import whose
 from sgmcmc_lab.app.server import connections, page_queue
 from sgmcmc_lab.app.server.connections import PAGES_OPEN
@@ -183,7 +184,9 @@ class GuardedSocket(WSHandler):
             self.close(POLICY, connections.TOO_MANY)
             return
         PAGES_OPEN.heard(self)
-        if self._has_session():
+        session = self._session_of_token()
+        if session is not None:
+            await whole(session.document)
             super().open(*args, **kwargs)
             return
         try:
@@ -196,12 +199,11 @@ class GuardedSocket(WSHandler):
         except FullError:
             self.close(POLICY, page_queue.TOO_MANY)
 
-    def _has_session(self) -> bool:
+    def _session_of_token(self) -> ServerSession | None:
         try:
-            self.application_context.get_session(get_session_id(self._signed))
+            return self.application_context.get_session(get_session_id(self._signed))
         except ProtocolError:
-            return False
-        return True
+            return None
 
     def _good_token(self) -> bool:
         # Any error means that the client's token is not valid.

@@ -6,8 +6,11 @@ from types import SimpleNamespace
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from bokeh.document import Document
 from panel.io.server import WSHandler
+from panel.io.state import set_curdoc
 
+from sgmcmc_lab.app.page import parts
 from sgmcmc_lab.app.server import page_queue, socket
 from sgmcmc_lab.app.server.connections import TOO_MANY, Connections
 from sgmcmc_lab.app.server.page_queue import PageQueue
@@ -36,13 +39,39 @@ def opened(monkeypatch):
     return found
 
 
-def connection(address, known=True):
+def connection(address, known=True, document=None):
     """A connection with a good token, of a page that the server has, or had."""
     made = object.__new__(GuardedSocket)
+    document = Document() if document is None else document
     made.request = SimpleNamespace(remote_ip=address)
     made.ws_connection = Mock(selected_subprotocol="bokeh")
-    made.close, made._good_token, made._has_session = Mock(), lambda: True, lambda: known
+    made.close, made._good_token = Mock(), lambda: True
+    made._session_of_token = lambda: SimpleNamespace(document=document) if known else None
     return made
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_connection_waits_until_its_page_is_whole(waits, opened, monkeypatch):
+    """Fails where a browser gets a page of which parts come later: Panel drops these. Fault: nobody waits."""
+    if not waits:
+        monkeypatch.setattr(socket, "whole", AsyncMock())
+    document, seen, done = Document(), [], []
+
+    async def connect():
+        with set_curdoc(document), parts.in_parts() as left:
+            parts.keep(lambda: [lambda: seen.append(len(opened))] * 3)
+        comes = asyncio.create_task(connection("127.0.0.1", document=document).open())
+        other = asyncio.create_task(connection("127.0.0.2").open())
+        other.add_done_callback(lambda _: done.append(len(seen)))
+        await left.make(partial(asyncio.sleep, 0))
+        await asyncio.gather(comes, other)
+
+    asyncio.run(connect())
+    assert opened.index("127.0.0.1") == waits and done[0] < 3
+    assert (seen == [1, 1, 1]) == waits
+    # Another connection to the same page waits for nothing.
+    asyncio.run(connection("127.0.0.1", document=document).open())
+    assert len(opened) == 3
 
 
 async def all_open(*connections):
