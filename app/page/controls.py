@@ -14,6 +14,7 @@ import param
 
 from sgmcmc_lab.app.page.formula_box import formula_box
 from sgmcmc_lab.app.page.notice import Notice
+from sgmcmc_lab.app.page.parts import do
 from sgmcmc_lab.app.page.upload import FileBox, FormatBox
 from sgmcmc_lab.app.page.workbench import entry_boxes
 from sgmcmc_lab.app.room.network import address_of
@@ -411,7 +412,7 @@ class Controls(ControlPanel):
         self._problem = Notice(margin=(4, 10))
         state.param.watch(lambda *_: later(self.refresh), ["experiment", "upload", "brought", "dark"])
         state.position.param.watch(lambda *_: later(self.refresh), ["lesson", "number", "free"])
-        self.refresh()
+        do(self.refresh)
 
     def show_problem(self, message: str) -> None:
         """Say below the data what is wrong with them; an empty text says nothing."""

@@ -1,6 +1,6 @@
 """The frame of a page: header, sidebar, and a lesson beside the views."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import panel as pn
@@ -95,11 +95,13 @@ class Frame:
         lesson: Any,
         room: Any,
         controls: Any,
-        lesson_controls: Any,
+        columns: Sequence[Any],
         overlays: Sequence[Any],
         header: Sequence[Any],
     ):
-        """``main`` are the views with what is above them, ``overlays`` dialogs and invisible components."""
+        """``main`` are the views with what is above them, ``overlays`` dialogs and invisible components. What is in
+        ``columns`` is put on the page in parts of its own.
+        """
         self._state, self._narrow = state, False
         self._screen = pn.Column(
             *main, stylesheets=[_SCREEN], css_classes=self._screen_classes(), sizing_mode="stretch_width", margin=0
@@ -127,16 +129,22 @@ class Frame:
             self.page.busy = self.page.param.dark_theme
             self.page.busy = False
         self.page.param.watch(self._choose_theme, "dark_theme")
-        self._columns = (lesson_controls, controls)
+        self._columns = columns
         keep(self._parts)
 
-    def _parts(self) -> list[Part]:
-        """The page's parts, of about the same work, which are put back from above to below."""
-        page = self.page
-        header, main = (taken_out(page, name, len(getattr(page, name)) or 1) for name in ("header", "main"))
-        inner = [*taken_out(self._body, "objects"), *taken_out(self._screen, "objects", 4)]
-        controls = [part for column in self._columns for part in taken_out(column, "objects")]
-        return [*header, *main, *inner, *controls]
+    def _parts(self) -> Iterator[Part]:
+        """The page's parts, which are put back from above to below."""
+        page, inner = self.page, (self._body, self._screen)
+        places = [(page, "header"), (page, "main"), (page, "sidebar"), *((column, "objects") for column in inner)]
+        taken = [part for place in places for part in taken_out(*place)]
+
+        def parts() -> Iterator[Part]:
+            # What is in these is made by the first parts.
+            columns = [part for column in self._columns for part in taken_out(column, "objects")]
+            yield from taken
+            yield from columns
+
+        return parts()
 
     def fit_lesson(self) -> None:
         """Follow the lesson's step: its panel has the controls in place of the sidebar."""

@@ -6,10 +6,11 @@ until the page is whole: Panel drops what is changed while a browser loads a pag
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from itertools import chain, pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,8 @@ from panel.io.state import set_curdoc
 log = logging.getLogger("sgmcmc-lab")
 
 Part = Callable[[], None]
+MOST = 10
+"""Objects of Panel in a part, if one has not more by itself: a widget takes 12 ms of a slow core."""
 _ASKED: ContextVar["Parts | None"] = ContextVar("parts", default=None)
 _MADE: WeakKeyDictionary[Document, asyncio.Event] = WeakKeyDictionary()
 """Whether the page of a document is whole, for those that are made in parts."""
@@ -29,10 +32,12 @@ class Parts:
     """The parts of one page that are still to be made."""
 
     def __init__(self) -> None:
+        self.first: list[Part] = []
+        """Those that make what the others put on the page."""
         self._document: Document | None = None
-        self._parts: Sequence[Part] = ()
+        self._parts: Iterable[Part] = ()
 
-    def keep(self, parts: Sequence[Part]) -> None:
+    def keep(self, parts: Iterable[Part]) -> None:
         """Leave these parts of the current page to :meth:`make`."""
         self._document, self._parts = pn.state.curdoc, parts
         _MADE[self._document] = asyncio.Event()
@@ -41,19 +46,44 @@ class Parts:
         """Make them, with ``between`` before each; then the page is whole."""
         if self._document is None:
             return
-        try:
-            for part in self._parts:
-                await between()
-                with set_curdoc(self._document):
-                    try:
-                        part()
-                    except Exception:
-                        log.exception("A part of a page could not be made")
-        finally:
-            _MADE.pop(self._document).set()
+        with _kept(self._document):
+            try:
+                for part in chain(self.first, self._parts):
+                    await between()
+                    await _make(part, self._document)
+            finally:
+                _MADE.pop(self._document).set()
 
     def __bool__(self) -> bool:
         return self._document is not None
+
+
+async def _make(part: Part, document: Document) -> None:
+    with set_curdoc(document):
+        try:
+            part()
+        except Exception:
+            log.exception("A part of a page could not be made")
+    if document.session_context is not None:
+        # Before a browser is there, Panel changes models in the next turn of the loop.
+        done = asyncio.Event()
+        document.add_next_tick_callback(done.set)
+        await done.wait()
+
+
+@contextmanager
+def _kept(document: Document) -> Iterator[None]:
+    """Its session, if it has one, does not end meanwhile: then nobody would make the part that is waited for."""
+    context = document.session_context
+    session: Any = None if context is None else context.session
+    if session is None:
+        yield
+        return
+    session.block_expiration()
+    try:
+        yield
+    finally:
+        session.unblock_expiration()
 
 
 @contextmanager
@@ -67,11 +97,20 @@ def in_parts() -> Iterator[Parts]:
         _ASKED.reset(token)
 
 
-def keep(make: Callable[[], Sequence[Part]]) -> None:
-    """Leave parts of the current page to later, where :func:`in_parts` asks for it; ``make`` takes them out."""
+def do(part: Part) -> None:
+    """Do one part now, or, where :func:`in_parts` asks for it, before the others."""
+    asked = _ASKED.get()
+    if asked is None:
+        part()
+    else:
+        asked.first.append(part)
+
+
+def keep(take_out: Callable[[], Iterable[Part]]) -> None:
+    """Leave parts of the current page to later, where :func:`in_parts` asks for it."""
     asked = _ASKED.get()
     if asked is not None:
-        asked.keep(make())
+        asked.keep(take_out())
 
 
 async def whole(document: Document) -> None:
@@ -81,14 +120,25 @@ async def whole(document: Document) -> None:
         await made.wait()
 
 
-def taken_out(place: Any, name: str, at_a_time: int = 1) -> list[Part]:
-    """Take the children out of ``place``. Each part puts so many back, if nobody has put others there meanwhile."""
+def taken_out(place: Any, name: str) -> list[Part]:
+    """Take the children out of ``place``. Each part puts some of them back, unless somebody has put in others since."""
     children = list(getattr(place, name))
-
-    def put(n: int) -> None:
-        now = list(getattr(place, name))
-        if len(now) == n and all(one is child for one, child in zip(now, children, strict=False)):
-            setattr(place, name, children[: n + at_a_time])
-
     setattr(place, name, [])
-    return [partial(put, n) for n in range(0, len(children), at_a_time)]
+
+    def put(start: int, stop: int) -> None:
+        now = list(getattr(place, name))
+        if len(now) == start and all(one is child for one, child in zip(now, children, strict=False)):
+            setattr(place, name, children[:stop])
+
+    stops, weight = [0], 0
+    for i, child in enumerate(children):
+        weight += (own := _weight(child))
+        if weight > MOST and i > stops[-1]:
+            stops.append(i)
+            weight = own
+    return [partial(put, start, stop) for start, stop in pairwise([*stops, len(children)])] if children else []
+
+
+def _weight(child: Any) -> int:
+    """How many objects of Panel these are."""
+    return 1 + sum(map(_weight, getattr(child, "objects", ())))

@@ -240,8 +240,10 @@ class Session:
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)
 
-    def frame_of(self, main: list[Any], below: list[Any], header: list[Any]) -> Any:
-        """The page: the views with what is above them, what is below them, and the buttons of its header."""
+    def frame_of(self, main: list[Any], below: list[Any], header: list[Any], columns: Sequence[Any]) -> Any:
+        """The page: the views with what is above them, what is below them, the buttons of its header, and the columns
+        among ``main`` that are put on it in parts.
+        """
         state = self.state
         if "lessons" not in state.hidden:
             header = [header_button("Lessons", "school", "Lessons: a course, step by step", self.list_lessons), *header]
@@ -275,7 +277,7 @@ class Session:
             lesson=self.lesson.panel,
             room=self.room.panel,
             controls=self.controls.panel,
-            lesson_controls=self.lesson_controls.panel,
+            columns=[*columns, self.lesson_controls.panel, self.controls.panel],
             overlays=[
                 self.catalogue.panel,
                 self.room.share.panel,

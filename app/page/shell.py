@@ -16,6 +16,7 @@ from sgmcmc_lab.app.page.equations import about, cards, description, formulas_of
 from sgmcmc_lab.app.page.export import ExportMenu
 from sgmcmc_lab.app.page.labels import with_labels
 from sgmcmc_lab.app.page.notifications import Notifications
+from sgmcmc_lab.app.page.parts import do
 from sgmcmc_lab.app.page.session import ROW, Session, after_load, view_chooser
 from sgmcmc_lab.app.page.step_bar import StepBar
 from sgmcmc_lab.app.page.workbench import Workbench
@@ -84,7 +85,8 @@ class Page(Session):
         )
         self.stepbar = StepBar(self.state, self.play_step)
         self.runner.say_step, self.runner.lit_step = self.stepbar.texts, self.stepbar.lit
-        self.transport = self._transport()
+        self.transport = pn.Column(sizing_mode="stretch_width", margin=0)
+        do(lambda: self.transport.param.update(objects=self._transport()))
         self.page = self._page()
         watch = self.state.param.watch
         shown = ["experiment", "playing", "speed", "slow", "views", "axis", "coordinate", "shown", "dark", "present"]
@@ -123,7 +125,7 @@ class Page(Session):
             main.append(self.workbench.panel)
         main += [self.stepbar.panel, self.runner.bus]
         below = [] if "equations" in state.hidden else [self.cards]
-        return self.frame_of(main, below, [] if "export" in state.hidden else [self.export.panel])
+        return self.frame_of(main, below, [] if "export" in state.hidden else [self.export.panel], [self.transport])
 
     def _welcome(self) -> Any:
         more = "" if self.state.follows_device else f"&theme={'dark' if self.state.dark else 'light'}"
@@ -141,7 +143,8 @@ class Page(Session):
     def running(self) -> tuple[Any, list[Any]]:
         return self.state.experiment, self.runner.lanes.judged if self.runner.lanes is not None else []
 
-    def _transport(self) -> Any:
+    def _transport(self) -> list[Any]:
+        """The lines of the transport: buttons and speed, the views, and what the exact answer cannot say."""
         state = self.state
         speed = slider(
             _paces(state.experiment.of_model, state.slow, state.speed),
@@ -235,13 +238,11 @@ class Page(Session):
         said = "readout" not in state.hidden
         readout = [pn.pane.Bokeh(self.readout, margin=(4, 4))] if said else []
         doubts = [pn.pane.Bokeh(self.doubts, sizing_mode="stretch_width", margin=(0, 12))] if said else []
-        return pn.Column(
+        return [
             pn.FlexBox(*self._transport_buttons(state), speed, axis, *readout, **ROW),
             pn.FlexBox(choosers, _when_seen(coordinate), _when_seen(inside), **ROW),
             *doubts,
-            sizing_mode="stretch_width",
-            margin=0,
-        )
+        ]
 
     def moving(self) -> None:
         """Formulas take the browser a moment, so they come after the first frames."""

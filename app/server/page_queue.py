@@ -43,24 +43,28 @@ class PageQueue:
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-        """One page for this address, when it is its turn; between two parts of the page, await what this yields.
-
-        Raises :class:`FullError`.
+        """One page for this address, when it is its turn; between two parts of the page, await what this yields: open
+        pages have a frame, and another address that waits has a part or a page. Raises :class:`FullError`.
         """
         began = time.perf_counter()
         if self._busy or self._rests.get(address, 0.0) > began:
             await self._wait(address)
         self._busy = True
         # Asked now: while the page is made, nothing moves.
-        began, moves, took = time.perf_counter(), self._moves(), 0.0
+        began, moves, took, has = time.perf_counter(), self._moves(), 0.0, True
 
         async def between() -> None:
-            nonlocal began, took
+            nonlocal began, took, has
             part = time.perf_counter() - began
             took += part
             if moves:
                 await asyncio.sleep(FRAME_SECONDS)
             await _idle(part)
+            now = time.perf_counter()
+            if any(other != address and self._rests.get(other, 0.0) <= now for other in self._waiting):
+                self._busy, self._latest, has = False, address, False
+                await self._wait(address, first=True)
+                has = True
             began = time.perf_counter()
 
         try:
@@ -70,18 +74,23 @@ class PageQueue:
             took += now - began
             if moves:
                 self._rests[address] = now + REST * took
-            self._latest = address
-            if address in self._waiting:
-                self._waiting[address] = self._waiting.pop(address)
-            # A separate task, because the page is sent when its handler returns.
-            self._rest = asyncio.get_running_loop().create_task(self._leave_to_others(took))
+            if has:
+                self._latest = address
+                if address in self._waiting:
+                    self._waiting[address] = self._waiting.pop(address)
+                # A separate task, because the page is sent when its handler returns.
+                self._rest = asyncio.get_running_loop().create_task(self._leave_to_others(took))
 
-    async def _wait(self, address: str) -> None:
+    async def _wait(self, address: str, first: bool = False) -> None:
+        """Wait for a turn, behind the others of this address or, with a page that is begun, before them."""
         waiting = self._waiting.setdefault(address, deque())
-        if len(waiting) >= MOST_WAITING:
-            raise FullError
         turn = asyncio.get_running_loop().create_future()
-        waiting.append(turn)
+        if first:
+            waiting.appendleft(turn)
+        elif len(waiting) >= MOST_WAITING:
+            raise FullError
+        else:
+            waiting.append(turn)
         # Where a page is being made, the next one is looked for after it: not with each request.
         if not self._busy:
             self._next()

@@ -24,19 +24,21 @@ MARGIN = 2.0
 """Processor time for the same work differs by up to so much, where another program has the other half of the core."""
 PARTS = 4
 """Servers that share the targets: on a busy machine one would take longer than a test may."""
-WHOLE = {
-    "RequestHandler._execute": "a page is made: Panel does it in one piece, and between two of them PageQueue rests",
-    "GuardedSocket.on_message": "a page's document is sent: Bokeh writes it in one piece",
+LONGER = {
+    # The first page of a server, which imports what pages need; a later one takes .4 s.
+    "RequestHandler._execute": 3.5,
+    # A page's document is sent, which Bokeh writes in one piece, in .3 s.
+    "GuardedSocket.on_message": 0.8,
+    # A part of a page: the largest, a model's lane, takes .2 s.
+    "ServerSession.with_document_locked": 0.5,
 }
-"""The handles of libraries that take longer, once for each page. None of them may wait."""
-WHOLE_SECONDS = 5.0
-"""The longest time of one of those."""
+"""The limits of handles of libraries that take longer, once for each page. None of them may wait."""
 CAPTIONS = 1.3
 """Captions come after a second of frames."""
 
 
 def limit(handle):
-    return WHOLE_SECONDS if handle.what in WHOLE else LIMIT * MARGIN
+    return LONGER.get(handle.what, LIMIT * MARGIN)
 
 
 async def visit(url, query, frames=4):

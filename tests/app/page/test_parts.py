@@ -67,16 +67,21 @@ def test_a_page_in_parts_is_the_page(query):
 
 def test_a_part_comes_to_no_place_that_another_one_has_filled():
     """Controls are made anew while the page is: for another experiment. Fault: the parts of before come after them."""
-    place = pn.Column("a", "b", "c", "d", "e")
-    first, second, third = parts.taken_out(place, "objects", 2)
+    # No part but one of a single child has more than ten objects.
+    groups = [pn.Column(*"xyz"), pn.Column(*"xyzxyz"), *"ab", pn.Column(*"xyzxyzxyzxyz"), "c"]
+    place = pn.Column(*groups)
+    first, second, third, fourth = parts.taken_out(place, "objects")
     assert not len(place)
+    for part, there in ((first, 1), (second, 4), (third, 5), (fourth, 6)):
+        part()
+        assert len(place) == there
+    first, second, third, _ = parts.taken_out(place, "objects")
     first()
-    assert [one.object for one in place] == ["a", "b"]
     place.objects = ["x", "y"]
     for part in (second, third):
         part()
     assert [one.object for one in place] == ["x", "y"]
-    assert parts.taken_out(pn.Column(), "objects", 2) == []
+    assert parts.taken_out(pn.Column(), "objects") == []
 
 
 def test_a_part_that_fails_leaves_no_connection_waiting(caplog):

@@ -172,6 +172,40 @@ def test_open_pages_that_move_have_two_thirds_of_the_time(moves, monkeypatch):
     assert made == expected
 
 
+@pytest.mark.parametrize("leaves", [None, "begun", "waiting", "fault"])
+def test_a_page_does_not_wait_for_all_parts_of_another_address(leaves):
+    """Two addresses have a part each in turn, and a second page of the first comes after its first one. Whoever leaves
+    between two parts keeps nobody waiting. Fault: nothing is left to others between two parts.
+    """
+    queue, made, tasks = PageQueue(lambda: False), [], {}
+
+    async def page(name, address):
+        async with queue.turn(address) as between:
+            for part in range(3):
+                if part:
+                    await (asyncio.sleep(0) if leaves == "fault" else between())
+                made.append(f"{name}{part}")
+                if name == "b" and part == 1 and leaves in ("begun", "waiting"):
+                    tasks["a" if leaves == "waiting" else "b"].cancel()
+
+    async def together():
+        for name, address in (("a", "one"), ("b", "another"), ("c", "one")):
+            tasks[name] = asyncio.create_task(page(name, address))
+        await asyncio.wait_for(asyncio.gather(*tasks.values(), return_exceptions=True), 60)
+        # Another one has its turn at once: nobody holds it.
+        await asyncio.wait_for(page("d", "one"), 60)
+
+    asyncio.run(together())
+    assert made[-3:] == ["d0", "d1", "d2"]
+    first = {
+        None: ["a0", "b0", "a1", "b1", "a2", "b2", "c0", "c1", "c2"],
+        "begun": ["a0", "b0", "a1", "b1", "a2", "c0", "c1", "c2"],
+        "waiting": ["a0", "b0", "a1", "b1", "c0", "b2", "c1", "c2"],
+        "fault": ["a0", "a1", "a2", "b0", "b1", "b2", "c0", "c1", "c2"],
+    }
+    assert made[:-3] == first[leaves]
+
+
 @pytest.mark.parametrize("left", [True, False])
 def test_nothing_is_made_for_a_reader_who_has_left(left, monkeypatch):
     """Fails where links that were opened and closed again keep the server from pages that somebody waits for."""
