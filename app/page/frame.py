@@ -8,7 +8,7 @@ import panel_material_ui as pmui
 import param
 
 from sgmcmc_lab.app.page.lesson_panel import BESIDE
-from sgmcmc_lab.app.page.parts import Part, keep, taken_out
+from sgmcmc_lab.app.page.parts import Part, taken_out
 from sgmcmc_lab.app.page.present import SX
 from sgmcmc_lab.app.state import AppState
 
@@ -130,21 +130,20 @@ class Frame:
             self.page.busy = False
         self.page.param.watch(self._choose_theme, "dark_theme")
         self._columns = columns
-        keep(self._parts)
 
-    def _parts(self) -> Iterator[Part]:
-        """The page's parts, which are put back from above to below."""
+    def parts(self) -> Iterator[Part]:
+        """The page's parts, which are taken out now, and put back from above to below."""
         page, inner = self.page, (self._body, self._screen)
         places = [(page, "header"), (page, "main"), (page, "sidebar"), *((column, "objects") for column in inner)]
         taken = [part for place in places for part in taken_out(*place)]
 
-        def parts() -> Iterator[Part]:
+        def put_back() -> Iterator[Part]:
             # What is in these is made by the first parts.
             columns = [part for column in self._columns for part in taken_out(column, "objects")]
             yield from taken
             yield from columns
 
-        return parts()
+        return put_back()
 
     def fit_lesson(self) -> None:
         """Follow the lesson's step: its panel has the controls in place of the sidebar."""

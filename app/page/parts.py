@@ -36,10 +36,11 @@ class Parts:
         """Those that make what the others put on the page."""
         self._document: Document | None = None
         self._parts: Iterable[Part] = ()
+        self._failed: Part = lambda: None
 
-    def keep(self, parts: Iterable[Part]) -> None:
-        """Leave these parts of the current page to :meth:`make`."""
-        self._document, self._parts = pn.state.curdoc, parts
+    def keep(self, parts: Iterable[Part], failed: Part) -> None:
+        """Leave these parts of the current page to :meth:`make`; ``failed`` is done if one cannot be made."""
+        self._document, self._parts, self._failed = pn.state.curdoc, parts, failed
         _MADE[self._document] = asyncio.Event()
 
     async def make(self, between: Callable[[], Awaitable[None]]) -> None:
@@ -50,25 +51,25 @@ class Parts:
             try:
                 for part in chain(self.first, self._parts):
                     await between()
-                    await _make(part, self._document)
+                    await self._make(part, self._document)
             finally:
                 _MADE.pop(self._document).set()
 
+    async def _make(self, part: Part, document: Document) -> None:
+        with set_curdoc(document):
+            try:
+                part()
+            except Exception:
+                log.exception("A part of a page could not be made")
+                self._failed()
+        if document.session_context is not None:
+            # Before a browser is there, Panel changes models in the next turn of the loop.
+            done = asyncio.Event()
+            document.add_next_tick_callback(done.set)
+            await done.wait()
+
     def __bool__(self) -> bool:
         return self._document is not None
-
-
-async def _make(part: Part, document: Document) -> None:
-    with set_curdoc(document):
-        try:
-            part()
-        except Exception:
-            log.exception("A part of a page could not be made")
-    if document.session_context is not None:
-        # Before a browser is there, Panel changes models in the next turn of the loop.
-        done = asyncio.Event()
-        document.add_next_tick_callback(done.set)
-        await done.wait()
 
 
 @contextmanager
@@ -106,11 +107,13 @@ def do(part: Part) -> None:
         asked.first.append(part)
 
 
-def keep(take_out: Callable[[], Iterable[Part]]) -> None:
-    """Leave parts of the current page to later, where :func:`in_parts` asks for it."""
+def keep(take_out: Callable[[], Iterable[Part]], failed: Part) -> None:
+    """Leave parts of the current page to later, where :func:`in_parts` asks for it; if one cannot be made, do
+    ``failed``.
+    """
     asked = _ASKED.get()
     if asked is not None:
-        asked.keep(take_out())
+        asked.keep(take_out(), failed)
 
 
 async def whole(document: Document) -> None:

@@ -31,6 +31,7 @@ from sgmcmc_lab.app.page.labels import with_labels
 from sgmcmc_lab.app.page.lesson_panel import LessonPanel
 from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.page.notifications import Notifications, in_short
+from sgmcmc_lab.app.page.parts import keep
 from sgmcmc_lab.app.page.pointer_events import PointerEvents
 from sgmcmc_lab.app.page.present import Presenter
 from sgmcmc_lab.app.page.room_panel import RoomPanel
@@ -57,6 +58,7 @@ _DOUBTS = ":host { font-size: 13px; line-height: 17px; } .bk-clearfix { display:
 LATER_SECONDS = 0.08
 """After a change, formulas and the link wait so long for its first frame."""
 NOT_RUN = "This link cannot be run as written. Nothing moves until you press Play, and the address stays until you change a setting."
+UNMADE = "A part of this page could not be made; the server's log says why. Reload the page to try again."
 FEW = 3
 """So many views or fewer stand in two columns in presenter mode; more in three, where there is room for them."""
 FADE = 40
@@ -294,6 +296,7 @@ class Session:
         state.param.watch(lambda *_: self._fit_presenter(), ["present", "dark", "slow"])
         # At once: what the change itself makes wrong is said after it.
         state.param.watch(lambda *_: self.notifications.clear_errors(), ["experiment", "resets"])
+        keep(self.frame.parts, lambda: self.status.say(UNMADE))
         return self.frame.page
 
     def fit_screen(self, width: int, still: bool) -> None:

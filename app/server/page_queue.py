@@ -1,4 +1,4 @@
-"""Pages are made one at a time, addresses take turns, and between two pages of one the event loop serves the open ones.
+"""Pages are made part by part, addresses take turns, and between two parts the event loop serves the open pages.
 
 Without the queue, thirty requests in one second stopped every open page for 32 s, and the server discarded six of the
 new pages before it had read the requests of their browsers to connect. In order of arrival, 150 requests of one client

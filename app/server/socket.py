@@ -187,11 +187,12 @@ class GuardedSocket(WSHandler):
         session = self._session_of_token()
         if session is not None:
             await whole(session.document)
-            super().open(*args, **kwargs)
+            # Its reader may have left meanwhile.
+            if self.ws_connection is not None:
+                super().open(*args, **kwargs)
             return
         try:
             async with PAGES.turn(self._address):
-                # Its reader may have left meanwhile.
                 if self.ws_connection is not None:
                     super().open(*args, **kwargs)
                     with suppress(TimeoutError):

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 import weakref
-from contextlib import suppress
 from dataclasses import replace
 from unittest.mock import AsyncMock, Mock, patch
 
@@ -440,22 +439,23 @@ class Stage:
 def test_nothing_is_computed_for_figures_that_are_being_replaced(monkeypatch):
     """Captions of old figures on new runs fail. Planted fault: the old figures count as good meanwhile."""
     monkeypatch.setattr(loop, "SLOW_SECONDS", 0.0)
+    real = runner._drawn
 
     async def turns(fault):
         stage = Stage(BARS)
         await stage.ready()
         stage.runner._slow_turn = AsyncMock()
         slow = asyncio.create_task(stage.runner._slow_loop())
-        build = stage.runner.build_views()
-        # To the turn of other pages after its first figure.
-        build.send(None)
+        begun, go_on = threading.Event(), threading.Event()
+        monkeypatch.setattr(runner, "_drawn", lambda *args: begun.set() or (go_on.wait(60) and real(*args)))
+        build = asyncio.create_task(stage.runner.build_views())
+        await asyncio.to_thread(begun.wait, 60)
         stage.runner._stale &= not fault
         for _ in range(5):
             await asyncio.sleep(0)
         before = stage.runner._slow_turn.await_count
-        with suppress(StopIteration):
-            while True:
-                build.send(None)
+        go_on.set()
+        await build
         await stage.runner._send_layout()
         for _ in range(5):
             await asyncio.sleep(0)

@@ -116,7 +116,11 @@ PROMISES = {
         "test_a_room_of_two_processes_behind_nginx",
     ),
     "The proxy must also handle TLS": ("test_a_connection_with_tls_is_not_counted",),
-    "New pages are made one at a time": ("test_addresses_take_turns",),
+    "New pages are made in parts": (
+        "test_a_page_in_parts_is_the_page",
+        "test_a_page_does_not_wait_for_all_parts_of_another_address",
+    ),
+    "Addresses take turns, so that": ("test_addresses_take_turns",),
     "Beside pages that move": ("test_open_pages_that_move_have_two_thirds_of_the_time",),
     "One address may have 200 pages": (
         "test_an_address_has_so_many_pages_waiting_and_no_more",

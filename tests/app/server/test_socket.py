@@ -59,19 +59,24 @@ def test_a_connection_waits_until_its_page_is_whole(waits, opened, monkeypatch):
 
     async def connect():
         with set_curdoc(document), parts.in_parts() as left:
-            parts.keep(lambda: [lambda: seen.append(len(opened))] * 3)
+            parts.keep(lambda: [lambda: seen.append(len(opened))] * 3, Mock())
         comes = asyncio.create_task(connection("127.0.0.1", document=document).open())
+        left_meanwhile = connection("127.0.0.3", document=document)
+        leaves = asyncio.create_task(left_meanwhile.open())
         other = asyncio.create_task(connection("127.0.0.2").open())
         other.add_done_callback(lambda _: done.append(len(seen)))
+        await asyncio.sleep(0)
+        left_meanwhile.ws_connection = None
         await left.make(partial(asyncio.sleep, 0))
-        await asyncio.gather(comes, other)
+        await asyncio.gather(comes, other, leaves)
 
     asyncio.run(connect())
-    assert opened.index("127.0.0.1") == waits and done[0] < 3
+    assert opened[0] == ("127.0.0.2" if waits else "127.0.0.1") and done[0] < 3
     assert (seen == [1, 1, 1]) == waits
-    # Another connection to the same page waits for nothing.
-    asyncio.run(connection("127.0.0.1", document=document).open())
-    assert len(opened) == 3
+    # Nobody who has left meanwhile is connected, and another connection to the same page waits for nothing.
+    assert ("127.0.0.3" in opened) != waits
+    asyncio.run(connection("127.0.0.4", document=document).open())
+    assert opened[-1] == "127.0.0.4"
 
 
 async def all_open(*connections):
