@@ -99,8 +99,8 @@ class Frame:
         overlays: Sequence[Any],
         header: Sequence[Any],
     ):
-        """``main`` are the views with what is above them, ``overlays`` dialogs and invisible components. What is in
-        ``columns`` is put on the page in parts of its own.
+        """``main`` are the views with what is above them, ``overlays`` dialogs and invisible components. Parts of
+        their own put the children of ``columns`` on the page.
         """
         self._state, self._narrow = state, False
         self._screen = pn.Column(
@@ -138,7 +138,7 @@ class Frame:
         taken = [part for place in places for part in taken_out(*place)]
 
         def put_back() -> Iterator[Part]:
-            # What is in these is made by the first parts.
+            # The first parts make the children of these.
             columns = [part for column in self._columns for part in taken_out(column, "objects")]
             yield from taken
             yield from columns

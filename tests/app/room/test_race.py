@@ -179,7 +179,7 @@ def test_faults_of_a_race(fault, monkeypatch):
 
 
 def test_so_many_samplers_wait_to_be_measured_and_no_more(monkeypatch):
-    """Whoever asks for more reads why. Fault: the places are not given back."""
+    """A sentence refuses one more. Fault: the places are not given back."""
     monkeypatch.setattr(race, "WAITING", 3)
     measuring = threading.Event()
 

@@ -174,8 +174,8 @@ def test_open_pages_that_move_have_two_thirds_of_the_time(moves, monkeypatch):
 
 @pytest.mark.parametrize("leaves", [None, "begun", "waiting", "fault"])
 def test_a_page_does_not_wait_for_all_parts_of_another_address(leaves):
-    """Two addresses have a part each in turn, and a second page of the first comes after its first one. Whoever leaves
-    between two parts keeps nobody waiting. Fault: nothing is left to others between two parts.
+    """Two addresses have a part each in turn, and a second page of the first comes after its first one. A reader who
+    leaves between two parts keeps nobody waiting. Fault: nothing is left to others between two parts.
     """
     queue, made, tasks = PageQueue(lambda: False), [], {}
 

@@ -1,4 +1,4 @@
-"""Which tests hold each sentence of SECURITY.md."""
+"""Each sentence of SECURITY.md has tests that hold it."""
 
 import re
 from pathlib import Path
@@ -63,7 +63,7 @@ PROMISES = {
         "test_without_a_class_only_this_computer_is_served",
     ),
     "Repeat the option for several addresses": ("test_names_that_were_allowed", "test_a_wildcard_allows_every_name"),
-    "Where `BOKEH_ALLOW_WS_ORIGIN` is set": ("test_a_refused_connection_has_its_sentence",),
+    "The variable `BOKEH_ALLOW_WS_ORIGIN`": ("test_a_refused_connection_has_its_sentence",),
     "If the server is open to the internet": ("test_nginx_encrypts_and_limits_the_connections_of_an_address",),
     "A proxy that changes the requested name": (
         "test_a_page_behind_a_proxy_runs_or_says_what_to_start_the_server_with",
