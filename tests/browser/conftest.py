@@ -100,6 +100,13 @@ def _empty(kept):
     if not kept.page.is_closed():
         kept.page.goto("about:blank")
         kept.page.context.clear_cookies()
+        _as_new(kept.page)
+
+
+def _as_new(page, viewport=browser.VIEWPORT, color_scheme="light", reduced_motion="no-preference"):
+    """Its size and its media are those of a new page, or as asked for."""
+    page.set_viewport_size(viewport)
+    page.emulate_media(media="null", color_scheme=color_scheme, reduced_motion=reduced_motion, forced_colors="null")
 
 
 @pytest.fixture
@@ -149,8 +156,7 @@ def kept_page(chromium, page_log, _spare, request):
         pages = _spare[repr(options)]
         page = pages.pop() if pages else browser.new_context(chromium, **options).new_page()
         taken.append((page, pages))
-        page.set_viewport_size(viewport)
-        page.emulate_media(media="null", color_scheme=color_scheme, reduced_motion=reduced_motion)
+        _as_new(page, viewport, color_scheme, reduced_motion)
         page_log.watch(page)
         return page
 

@@ -24,3 +24,16 @@ def test_nothing_of_the_test_before_is_left(kept_page, server, had, nth):
     assert page.evaluate(STATE) == [2, 390, True, "c=1", "number"]
     assert had in ([], [page])
     had.append(page)
+
+
+SCREEN = """() => [innerWidth, ...["(prefers-color-scheme: dark)", "(prefers-reduced-motion)", "print", "(forced-colors: active)"].map(
+  (one) => matchMedia(one).matches)]"""
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_an_empty_page_has_the_size_and_the_media_of_a_new_one(page, nth):
+    """Fails where the second test has the telephone, the sheet or the colours of the first."""
+    assert page.evaluate(SCREEN) == [1280, False, False, False, False]
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(media="print", color_scheme="dark", reduced_motion="reduce", forced_colors="active")
+    assert page.evaluate(SCREEN) == [390, True, True, True, True]
