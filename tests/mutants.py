@@ -122,9 +122,33 @@ GROUPS = {
     ),
     "app/live/fair_executor.py": ("test_fair_executor",),
     "app/link.py": ("test_link", "test_links", "test_follow"),
+    "samplers/search.py": ("test_search",),
+    "samplers/targets/posterior.py": (
+        "test_bfgs",
+        "test_drawn",
+        "test_forty_posteriors",
+        "test_functions",
+        "test_generative",
+        "test_lasso",
+        "test_posterior*",
+        "test_starts",
+    ),
     "lessons/claims.py": ("test_claims", "test_values"),
+    "lessons/*.py": (
+        "test_contact",
+        "test_glossary",
+        "test_handout",
+        "test_lesson_panel",
+        "test_lessons*",
+        "test_shown",
+        "test_supported",
+        "test_sweeping",
+        "test_teaching",
+    ),
+    "lessons/measures": ("test_claims", "test_course_measures", "test_shown", "test_supported", "test_trials"),
 }
-"""The mutated files, each with the files of tests that concern it; behind :: words, of which a test's name has one."""
+"""The mutated files, by a pattern or a folder, each with the files of tests that concern it; behind :: words, of which
+a test's name has one."""
 
 UNSEEN = {"samplers/models/topics/__main__.py"}
 """A command that tests start as a process of its own, and a stopwatch."""
@@ -173,8 +197,8 @@ class Mutant:
 
 
 def _files(group: str) -> list[Path]:
-    path = ROOT / group
-    return [path] if path.is_file() else sorted(f for f in path.rglob("*.py") if str(f.relative_to(ROOT)) not in UNSEEN)
+    files = [f for path in ROOT.glob(group) for f in ([path] if path.is_file() else path.rglob("*.py"))]
+    return sorted(file for file in files if str(file.relative_to(ROOT)) not in UNSEEN)
 
 
 def _tests(group: str) -> list[str]:
@@ -400,7 +424,9 @@ def _pytest(entries: list[str], plugin: object, *options: str) -> int:
 
     words = Words(entries)
     # A browser's server is a process of its own, which has no mutant.
-    quiet = ["-q", "-m", "not browser", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    # Another process of pytest-xdist has none either.
+    quiet = ["-q", "-n", "0", "-m", "not browser", "-p", "no:cacheprovider"]
+    quiet += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     return int(pytest.main([*words.words, *quiet, *options], [words, plugin]))
 
 
@@ -558,6 +584,8 @@ def main() -> None:
         if not (out / "learnt.json").exists():
             raise RuntimeError((out / "log").read_text())
         tests = json.loads((out / "learnt.json").read_text())
+        if not tests:
+            raise RuntimeError(f"no test of {file} ran:\n{(out / 'log').read_text()}")
         print(
             f"learnt {file} in {seconds:.0f} s",
             *(f"\n  fails without a mutant, left out: {t}" for t in tests if tests[t][0] is None),

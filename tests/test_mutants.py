@@ -1,11 +1,17 @@
 """Mutants meet tests: every group is there, and every pattern of tests has files."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.diagnostics import ks, moments
 from tests import mutants
 from tests.helpers.cases import for_each
+
+ROOT = Path(__file__).parents[1]
 
 
 @for_each("group", mutants.GROUPS)
@@ -36,3 +42,22 @@ def test_what_may_hold_the_fault_is_compiled_anew(fault):
         stale = {module.split(".")[-1] for module in stale}
     ours, other = (jit.kept_in(function).name for function in (moments.cir_means, ks.largest_gap))
     assert mutants._of(stale, [ours, other]) == (set() if fault else {ours})
+
+
+RUN = """
+from types import SimpleNamespace
+from tests import mutants
+watch = mutants.Watch(SimpleNamespace(switch_context=lambda name: None))
+mutants._pytest([{entry!r}], watch)
+raise SystemExit(len(watch.seconds))
+"""
+
+
+@pytest.mark.slow
+@for_each(("entry", "n"), [("tests/lessons/test_glossary.py::", 1), ("tests/browser/test_back.py::", 0)])
+def test_the_tests_of_a_file_run_in_this_process(entry, n):
+    """Fails where a setting of pytest keeps them from it, and every mutant survives. Fault: a file of the browser's."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN.format(entry=entry)], cwd=ROOT, stdout=subprocess.DEVNULL, check=False
+    )
+    assert min(done.returncode, 1) == n
