@@ -45,6 +45,7 @@ READ_BY_TESTS = {
     "textbook_step",
     "textbook_unknowns",
     "LIBRARIES",
+    "WITHOUT",
 }
 """The declarations of a file for the generic tests alone."""
 

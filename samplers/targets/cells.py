@@ -95,7 +95,10 @@ class Cells(NamedTuple):
         np.add.at(below, at, part)
         np.add.at(density, at, legval(t, coefficients[:, cell], tensor=False) / (highs - lows)[cell])
         heights = np.clip(np.maximum.accumulate(below), 0.0, 1.0)
-        spline = CubicHermiteSpline(x, heights, np.maximum(density, 0.0))
+        # A cubic never falls whose slopes are at most three times those of the chords (Fritsch & Carlson 1980).
+        chords = np.diff(heights) / np.diff(x)
+        steepest = 3 * np.minimum(np.append(chords, chords[-1]), np.append(chords[0], chords))
+        spline = CubicHermiteSpline(x, heights, np.clip(density, 0.0, steepest))
 
         low, high = (float(end) for end in value(x[[0, -1]]))
 
