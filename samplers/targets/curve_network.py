@@ -2,6 +2,7 @@
 
 from functools import cached_property
 from math import sqrt, tanh
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,6 +215,11 @@ class CurveNetwork(LongRun):
         inner = 2 * height * v * (1 - units**2)
         slope = np.concatenate([inner * x, inner, height * units, [1.0]])
         return np.asarray(theta + self.items * residual / self.noise_sd**2 * slope)
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        w, b, v = np.split(theta[:-1], 3)
+        data = {"x": self.observations[:, 0], "y": self.observations[:, 1]}
+        return {**data, "w": w, "b": b, "v": v, "c": theta[-1]}
 
 
 def _curves(theta: Array, x: Array) -> Array:

@@ -76,7 +76,7 @@ class Dirichlet(Target):
     The CIR samplers make θ_j ~ Gamma(α + N_j, 1) instead. Only the scale Σθ differs; ω has the same distribution.
     """
 
-    tex = r"U(\theta) = \sum_j \theta_j - (\alpha-1)\log\theta_j - N_j \log\omega_j,\quad \omega_j = \theta_j / \textstyle\sum_l\theta_l"
+    tex = r"U(\theta) = \sum_j \bigl(\theta_j - (\alpha-1)\log\theta_j - N_j \log\omega_j\bigr),\quad \omega_j = \theta_j / \textstyle\sum_l\theta_l"
     support = SIMPLEX
     provides = frozenset({FULL, BATCH, MODE})
     process = "cir"
@@ -249,6 +249,9 @@ class SparseDirichlet(Dirichlet):
         counts = [*self.observed, *[0] * (self.dimension - len(self.observed))]
         return [rng.standard_gamma(self.alpha + n) for n in counts]
 
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"N": [*self.observed, *[0] * (self.dimension - len(self.observed))]}
+
 
 class DenseDirichlet(Dirichlet):
     """The SCIR paper's dense example: 1000 data spread evenly over ten categories, α = 0.1."""
@@ -279,6 +282,10 @@ class DenseDirichlet(Dirichlet):
     def textbook_draw(self, rng: np.random.Generator) -> list[float]:
         counts = [self.items // self.dimension + (j < self.items % self.dimension) for j in range(self.dimension)]
         return [rng.standard_gamma(self.alpha + n) for n in counts]
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        n, d = self.items, self.dimension
+        return {"N": [n // d + (j < n % d) for j in range(d)]}
 
 
 class TemperedDirichlet(AtTemperature, Dirichlet):

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from math import exp, log, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -173,7 +173,7 @@ class EightSchools(Target):
 
     key = "eight_schools"
     title = "Eight schools"
-    tex = r"\begin{aligned}U(\theta) = {}&\frac{\mu^2}{50} + \log\Bigl(1 + \frac{\tau^2}{s^2}\Bigr) - \log\tau\\&+ \sum_{j=1}^{8}\frac{z_j^2}{2} + c\log\tau + \frac{(y_j - \mu - \tau z_j)^2}{2\sigma_j^2},\quad z_j = \frac{x_j - c\mu}{\tau^c}\end{aligned}"
+    tex = r"\begin{aligned}U(\theta) = {}&\frac{\mu^2}{50} + \log\Bigl(1 + \frac{\tau^2}{s^2}\Bigr) - \log\tau\\&+ \sum_{j=1}^{8}\Bigl(\frac{z_j^2}{2} + c\log\tau + \frac{(y_j - \mu - \tau z_j)^2}{2\sigma_j^2}\Bigr),\quad z_j = \frac{x_j - c\mu}{\tau^c}\end{aligned}"
     source = "Rubin 1981; Papaspiliopoulos, Roberts & Sköld 2007 for c; priors of Stan's posterior database"
     potential, gradient, draw = potential, gradient, draw
     dim = N + 2
@@ -309,6 +309,9 @@ class EightSchools(Target):
             z = tau * (y - mu) / (v + tau**2) + sd * rng.standard_normal()
             effects.append(c * mu + tau**c * z)
         return [log(tau), *effects, mu]
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {r"\tau": exp(theta[0]), "x": theta[1:9], r"\mu": theta[9], "y": EFFECTS, r"\sigma": ERRORS}
 
 
 class TemperedEightSchools(Divided, EightSchools):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from math import cos, pi, sin
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -216,3 +217,13 @@ class GaussianMixture(Target):
         j = int(np.searchsorted(shares, rng.random(), side="right"))
         on_circle = [self.radius * f(2 * pi * j / self.modes) for f in (cos, sin)]
         return [m + self.sd * rng.standard_normal() for m in self.positions[2 * j : 2 * j + 2] or on_circle]
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        rest = (1 - self.weight) / (self.modes - 1)
+        weights = np.array([self.weight] + [rest] * (self.modes - 1))
+        if not list(self.positions):
+            return {"w": weights}
+        angles = 2 * pi * np.arange(self.modes) / self.modes
+        centres = self.radius * np.column_stack([np.cos(angles), np.sin(angles)])
+        given = np.reshape(self.positions, (-1, 2))
+        return {"w": weights, "m": np.concatenate([given, centres[len(given) :]])}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import exp
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,6 +265,10 @@ class BayesianLasso(Target):
         *x, y = self.observations[datum]
         prior = self.shrinkage / self.noise_sd * np.sign(theta)
         return np.asarray(prior - len(self.observations) * (y - theta @ x) * np.array(x) / self.noise_sd**2)
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        x, y = self.observations[:, :-1], self.observations[:, -1]
+        return {"N": len(y), "x": x, "y": y}
 
 
 class TemperedLasso(Divided, BayesianLasso):  # type: ignore[misc]

@@ -1,6 +1,7 @@
 """The posterior of two coefficients of a linear regression: a Gaussian distribution, with data."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,3 +227,6 @@ class LinearRegression(Target):
     def textbook_energy(self, theta: Array, datum: int) -> float:
         *x, y = self.observations[datum]
         return float(self.items * (y - theta @ x) ** 2 / self.noise_sd**2 + theta @ theta / self.prior_sd**2) / 2
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"x": self.observations[:, :2], "y": self.observations[:, 2]}

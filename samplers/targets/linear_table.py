@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import cached_property
 from math import exp
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -116,7 +117,7 @@ class TableLinear(OfTable):
 
     key = "linear_table"
     title = "Linear regression, unknown scale"
-    tex = r"U(\theta) = (N + d + 1)\lambda + \frac{e^{-2\lambda}}{2}\Bigl(\sum_{i=1}^{N}(y_i - \beta\cdot x_i)^2 + \frac{\lVert\beta\rVert^2}{\tau^2} + 1\Bigr),\quad \theta = (\beta, \lambda),\ \lambda = \log\sigma"
+    tex = r"U(\theta) = (N + d + 2)\lambda + \frac{e^{-2\lambda}}{2}\Bigl(\sum_{i=1}^{N}(y_i - \beta\cdot x_i)^2 + \frac{\lVert\beta\rVert^2}{\tau^2} + 1\Bigr),\quad \theta = (\beta, \lambda),\ \lambda = \log\sigma"
     source = "The normal–inverse-gamma posterior; data of Efron, Hastie, Johnstone & Tibshirani 2004, from scikit-learn"
     provides = DATA | {MODE}
     two_kinds = False
@@ -253,6 +254,10 @@ class TableLinear(OfTable):
         squares = n * residual**2 + beta @ prior + 2 * RATE
         of_scale = n + len(beta) + 2 * SHAPE - squares * np.exp(-2 * scale)
         return np.append((prior - n * residual * x) * np.exp(-2 * scale), of_scale)
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        data = {"x": self.covariates, "y": self.y, "N": len(self.y), "d": len(theta) - 1}
+        return {**data, r"\beta": theta[:-1], r"\lambda": theta[-1]}
 
 
 class TemperedTableLinear(Divided, TableLinear):  # type: ignore[misc]

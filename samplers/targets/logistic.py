@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from math import exp, log1p
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -166,6 +167,9 @@ class Logistic(Target):
 
     def start(self) -> Array:
         return np.zeros(self.dim)
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"N": len(self.rows), "s": np.ones(len(self.rows)), "x": self.rows}
 
     def textbook_slope(self, theta: Array, datum: int) -> Array:
         row, n_data = self.rows[datum], len(self.rows)

@@ -1,6 +1,7 @@
 """A logistic regression on two measurements of a real data set: a posterior of data that is not Gaussian."""
 
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -138,6 +139,9 @@ class LogisticRegression(GeneralisedLinear):
     def textbook_energy(self, theta: Array, datum: int) -> float:
         loss = np.log1p(np.exp(-self.rows[datum] @ theta))
         return float(theta @ theta / (2 * self.prior_sd**2) + len(self.rows) * loss)
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"N": len(self.rows), "s": np.ones(len(self.rows)), "x": self.rows}
 
 
 def _boundary(theta: Array, x: Array) -> Array:

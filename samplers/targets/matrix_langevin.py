@@ -228,6 +228,9 @@ class MatrixLangevin(Target):
             frame[:, j] = y / np.linalg.norm(y)
         return frame.ravel()
 
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {r"\theta": theta.reshape(self.rows, self.vectors)}
+
 
 def _log_area(n: int) -> float:
     """The log of the area of the unit sphere in ℝⁿ."""

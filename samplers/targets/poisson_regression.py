@@ -1,6 +1,7 @@
 """A Poisson regression on counts: a posterior that falls far more steeply on one side than on the other."""
 
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -99,6 +100,9 @@ class PoissonRegression(GeneralisedLinear):
         x, y = self.rows[datum]
         eta = theta[0] + theta[1] * x
         return float(theta @ theta / (2 * self.prior_sd**2) + len(self.rows) * (np.exp(eta) - y * eta))
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"N": len(self.rows), "x": self.rows[:, 0], "y": self.rows[:, 1]}
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,7 @@
 """The probit lasso: the posterior of a probit regression's coefficients under a Laplace prior."""
 
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,6 +167,9 @@ class ProbitLasso(LongRun):
         m = row @ theta
         pull = np.exp(-m * m / 2) / np.sqrt(2 * np.pi) / special.ndtr(m)
         return np.asarray(self.shrinkage * np.sign(theta) - self.items * pull * row)
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"s": np.ones(len(self.rows)), "x": self.rows}
 
 
 @lru_cache(maxsize=4)

@@ -1,6 +1,7 @@
 """A Dirichlet posterior on the simplex through its square root: a part of a sphere, with reflection at its walls."""
 
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -148,6 +149,9 @@ class SphereDirichlet(Target):
         counts = [*self.observed, *[0] * (self.dimension - len(self.observed))]
         gammas = np.array([rng.standard_gamma(self.alpha + n) for n in counts])
         return np.asarray(np.sqrt(gammas / gammas.sum()))
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"N": [*self.observed, *[0] * (self.dimension - len(self.observed))]}
 
 
 class TemperedSphereDirichlet(AtTemperature, SphereDirichlet):

@@ -2,6 +2,7 @@
 
 from functools import cached_property
 from math import exp, log, log1p
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -273,6 +274,9 @@ class StudentMean(Target):
         square = (theta[0] - DIFFERENCES[datum]) ** 2 / (self.freedom * self.scale**2)
         loss = (self.freedom + 1) / 2 * np.log1p(square)
         return float(theta[0] ** 2 / (2 * self.prior_sd**2) + len(DIFFERENCES) * loss)
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"N": len(DIFFERENCES), "y": DIFFERENCES}
 
 
 class TemperedStudentMean(Divided, StudentMean):

@@ -2,6 +2,7 @@
 
 from functools import cached_property
 from math import exp, log, log1p
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -379,6 +380,9 @@ class TiedMeans(Target):
         y, (one, two) = self.observations[datum], theta
         loss = -np.logaddexp(-((y - one) ** 2) / (2 * self.variance), -((y - one - two) ** 2) / (2 * self.variance))
         return float(one**2 / 20 + two**2 / 2 + self.items * loss)
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"y": self.observations}
 
 
 class TemperedTiedMeans(Divided, TiedMeans):  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from functools import cached_property
 from math import cos, sin
+from typing import Any
 
 import numpy as np
 
@@ -102,6 +103,12 @@ class CircleMixture(OnCircle):
         angle, kappa = (self.angle1, self.concentration1) if first else (self.angle2, self.concentration2)
         return textbook_direction(rng, np.array([cos(angle), sin(angle)]), kappa)
 
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        angles = np.array([self.angle1, self.angle2])
+        kappas = np.array([self.concentration1, self.concentration2])
+        weights = np.array([self.weight, 1 - self.weight])
+        return {"w": weights, r"\kappa": kappas, r"\mu": np.column_stack([np.cos(angles), np.sin(angles)])}
+
 
 class SphereMixture(OnSphere):
     """k von Mises–Fisher distributions on S², their centres evenly around the axis at one colatitude.
@@ -170,6 +177,12 @@ class SphereMixture(OnSphere):
         j = int(np.searchsorted(np.cumsum([self.weight] + [rest] * (self.modes - 1)), rng.random(), side="right"))
         a, b = self.colatitude, 0.4 + 2 * np.pi * j / self.modes
         return textbook_direction(rng, np.array([sin(a) * cos(b), sin(a) * sin(b), cos(a)]), self.concentration)
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        rest = (1 - self.weight) / (self.modes - 1)
+        a, b = self.colatitude, 0.4 + 2 * np.pi * np.arange(self.modes) / self.modes
+        mu = np.column_stack([sin(a) * np.cos(b), sin(a) * np.sin(b), np.full(self.modes, cos(a))])
+        return {"w": np.array([self.weight] + [rest] * (self.modes - 1)), r"\mu": mu}
 
 
 # --- at another temperature: a power of a mixture is none, but the circle and the sphere have quadrature -------------

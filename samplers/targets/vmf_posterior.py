@@ -3,6 +3,7 @@ data.
 """
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -361,6 +362,9 @@ class MisesPosterior(Target):
         prior = kappa * np.array([1.0, 0.0])
         first = prior + self.items * (kappa * share * x + through_mu)
         return -np.concatenate([first, prior + self.items * through_mu])
+
+    def textbook_symbols(self, theta: Array) -> dict[str, Any]:
+        return {"v_1": theta[:2], "v_2": theta[2:], "e_1": np.array([1.0, 0.0]), "x": self.observations}
 
 
 def _points(angles: Array) -> Array:
