@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from sgmcmc_lab.lessons.lesson import BIAS, DIFFERENCE, RATIO, RELATIVE_BIAS, Claim, Goal
 from sgmcmc_lab.lessons.measures.base import NAN, Estimate
 
+EXACT = "exact"
+"""The expectation of a goal about the target's own value, where that is not known."""
 SHARE = 0.1
 """The largest error of a check mark, as a share of the effect."""
 ERRORS = 4.0
@@ -33,6 +35,9 @@ class Result:
     by_seed: tuple[float, ...]
     chance: float | None = None
     """How far chance may have moved it, where that is too far to judge it; else None."""
+    later: str = ""
+    """The number that the claim's sentence expects at full length, where this is held against another goal, that of the
+    reduced length."""
 
 
 def quantity(name: str, lane: Estimate, other: Estimate | None) -> Estimate:
@@ -94,7 +99,8 @@ def judge(claim: Claim, goal: Goal, seeds: Sequence[Estimate], *, full: bool, tr
 
     def result(reason: str) -> Result:
         values, chance = tuple(seed.value for seed in seeds), _chance(goal, found, expected)
-        return Result(claim, found.value, found.error, text, allowed, not reason, reason, values, chance)
+        later = _later(claim.goal, goal, text) if goal != claim.goal else ""
+        return Result(claim, found.value, found.error, text, allowed, not reason, reason, values, chance, later)
 
     if math.isnan(found.value):
         return result(trouble or "The run does not determine this number: it is too short, or its chains never moved.")
@@ -147,7 +153,20 @@ def in_words(goal: Goal, expected: float | None) -> str:
     if expected is not None:
         return f"{expected:.6g}"
     if goal.exact:
-        return "exact"
+        return EXACT
     if goal.above is not None and goal.below is not None:
         return f"{goal.above:g} to {goal.below:g}"
     return f"above {goal.above:g}" if goal.above is not None else f"below {goal.below:g}"
+
+
+def _later(goal: Goal, quick: Goal, expected: str) -> str:
+    """The number that a goal expects, or how closely, where a quick one expects the same; ``expected`` is the number
+    that it is about.
+    """
+    words = in_words(goal, goal.equals)
+    if words != in_words(quick, quick.equals):
+        return words
+    margin = goal.tolerance or 0.0
+    if goal.relative is not None and expected != EXACT:
+        margin = max(margin, goal.relative * abs(float(expected)))
+    return f"within {margin:.2g} of {expected}" if margin else words

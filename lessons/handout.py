@@ -143,13 +143,15 @@ def _step(
 
 
 def _claim(result: Result) -> str:
-    mark = "<span class='met'>✓</span>" if result.passed else "<span class='not'>✗</span>"
+    mark = "<span class='not'>✗</span>"
+    if result.passed:
+        mark = "on the way" if result.later else "<span class='met'>✓</span>"
     error = f" ± {result.error:.2g}" if result.error else ""
     allowed = f"{result.allowed:.2g}" if result.allowed is not None else ""
     says, paper = sentence(result.claim.says), result.claim.paper
     if paper is not None:
-        number = sentence(paper.number) if isinstance(paper.number, str) else f"{paper.number:g}"
-        says += f"<br><span class='small'>{sentence(paper.figure)}: {number}. {sentence(paper.reason)}</span>"
+        proof = f" ({sentence(paper.proof)})" if paper.proof else ""
+        says += f"<br><span class='small'>{sentence(paper.figure)}: {sentence(paper.written)}{proof}. {sentence(paper.reason)}</span>"
     if result.reason:
         says += f"<br><span class='not'>{escape(result.reason)}</span>"
     last = f"<td class='number' data-name='tolerance'>{allowed}</td>" if allowed else "<td></td>"

@@ -14,7 +14,7 @@ from sgmcmc_lab.lessons import sweep as sweeps
 from sgmcmc_lab.lessons.claims import Result, judge, quantity
 from sgmcmc_lab.lessons.evidence import Report, evidence, measured
 from sgmcmc_lab.lessons.lesson import Claim, Step
-from sgmcmc_lab.lessons.measures.base import Evidence
+from sgmcmc_lab.lessons.measures.base import Estimate, Evidence
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.models.run import ModelRun, start
 
@@ -84,7 +84,8 @@ class LiveResult:
     settled: bool
     """Whether it can be judged: there are enough steps and chance is small beside the effect, or no more will come."""
     result: Result | None
-    """Held against the goal of the reduced length, from the full length on against the full one; None without steps."""
+    """Held against the claim's goal and, where that does not pass before the full length, against that of the reduced
+    one; None without steps."""
 
 
 def live_result(step: Step, claim: Claim, runs: Sequence[Run | ModelRun]) -> LiveResult:
@@ -98,7 +99,11 @@ def live_result(step: Step, claim: Claim, runs: Sequence[Run | ModelRun]) -> Liv
     if counted > 0 or stopped:
         lanes = tuple(run if isinstance(run, ModelRun) else Evidence(run.trace()) for run in runs)
         # The number that the lesson records is that of its own seeds and length.
-        result = _judge(replace(claim, paper=None), (lanes,), None, counted < full)
+        claim = replace(claim, paper=None)
+        seeds, trouble = _numbers(claim, (lanes,), None)
+        result = judge(claim, claim.goal, seeds, full=True, trouble=trouble)
+        if counted < full and not (result.passed and result.chance is None):
+            result = judge(claim, claim.quick_goal, seeds, full=False, trouble=trouble)
     settled = stopped or counted >= full or (counted >= first and result is not None and result.chance is None)
     return LiveResult(counted, first, full, settled, result)
 
@@ -198,7 +203,14 @@ def _at_once(works: Sequence[Callable[[Report], Any]], progress: Callable[[int],
 
 
 def _judge(claim: Claim, lanes: tuple[tuple[Any, ...], ...], table: sweeps.Table | None, quick: bool) -> Result:
-    goal = claim.quick_goal if quick else claim.goal
+    seeds, trouble = _numbers(claim, lanes, table)
+    return judge(claim, claim.quick_goal if quick else claim.goal, seeds, full=not quick, trouble=trouble)
+
+
+def _numbers(
+    claim: Claim, lanes: tuple[tuple[Any, ...], ...], table: sweeps.Table | None
+) -> tuple[list[Estimate], str]:
+    """The claim's number of every seed, and what went wrong where it has none."""
     if claim.reduction is not None:
         assert table is not None
         of_lanes = [sweeps.reduced(claim, table, number) for number in claim.lanes]
@@ -208,8 +220,7 @@ def _judge(claim: Claim, lanes: tuple[tuple[Any, ...], ...], table: sweeps.Table
         of_lanes = [[measured(measure, seed[number - 1]) for seed in lanes] for number in claim.lanes]
         trouble = _trouble([seed[number - 1] for seed in lanes for number in claim.lanes])
     others: list[Any] = of_lanes[1] if len(of_lanes) > 1 else [None] * len(of_lanes[0])
-    seeds = [quantity(claim.quantity, lane, other) for lane, other in zip(of_lanes[0], others, strict=True)]
-    return judge(claim, goal, seeds, full=not quick, trouble=trouble)
+    return [quantity(claim.quantity, lane, other) for lane, other in zip(of_lanes[0], others, strict=True)], trouble
 
 
 def _trouble(lanes: Iterable[Any]) -> str:

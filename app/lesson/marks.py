@@ -9,14 +9,15 @@ from typing import Any, Literal
 from sgmcmc_lab.app.lesson import headless_claims
 from sgmcmc_lab.app.views.theme import Theme
 from sgmcmc_lab.lessons import Claim, Step
-from sgmcmc_lab.lessons.claims import Result, in_words
+from sgmcmc_lab.lessons.claims import Result
 from sgmcmc_lab.lessons.headless import LiveResult, live_result
 from sgmcmc_lab.samplers import Experiment, Lane
 
-State = Literal["pending", "early", "holds", "fails", "other", "elsewhere", "running"]
+State = Literal["pending", "early", "near", "holds", "fails", "other", "elsewhere", "running"]
 SIGNS: dict[State, str] = {
     "pending": "…",
     "early": "…",
+    "near": "→",
     "holds": "✓",
     "fails": "✗",
     "other": "~",
@@ -28,6 +29,7 @@ ROUNDING = 1e-9
 WORDS: dict[State, str] = {
     "pending": "measuring",
     "early": "too early",
+    "near": "on the way",
     "holds": "holds",
     "fails": "not yet",
     "other": "not the claim's settings",
@@ -55,7 +57,8 @@ class Mark:
 def marks(step: Step, spec: Experiment | None, runs: Sequence[Any]) -> list[Mark]:
     """A mark for each claim. ``spec`` is what runs now, and ``runs`` are its :class:`Run` or :class:`ModelRun`.
 
-    A claim is first judged at the step's reduced length, with that length's tolerance, and again at the full one.
+    A claim holds where its own goal is met. Before the full length it is on the way where only the laxer goal of the
+    reduced length is.
     """
     same = _same(step.spec, spec)
     return [_mark(claim, step, same, runs) if claim.live else _proved(step, i) for i, claim in enumerate(step.claims)]
@@ -72,13 +75,21 @@ def _proved(step: Step, place: int) -> Mark:
         return Mark("running", f"{found.share:.0%} of the step's own runs")
     result = found.results[place]
     detail = f"{_detail(result)}, in a separate short run"
-    return Mark("holds", detail, result) if result.passed else Mark("fails", f"{detail}. {result.reason}", result)
+    later = f"; {result.later} at full length" if result.later else ""
+    return _judged(f"{detail}{later}", result)
+
+
+def _judged(detail: str, result: Result) -> Mark:
+    if not result.passed:
+        return Mark("fails", f"{detail}. {result.reason}", result)
+    return Mark("near" if result.later else "holds", detail, result)
 
 
 def summary(found: Sequence[Mark]) -> str:
     """How the claims of a step stand, in a sentence."""
     counts = {
         "met": sum(mark.state == "holds" for mark in found),
+        "on the way": sum(mark.state == "near" for mark in found),
         "still running": sum(mark.state in ("pending", "early", "running") for mark in found),
         "not met": sum(mark.state == "fails" for mark in found),
         "with other settings": sum(mark.state == "other" for mark in found),
@@ -96,8 +107,9 @@ def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
     if result is None:
         return Mark("pending", f"0 of {found.first:,} steps")
     if not same:
-        return Mark("other", f"measured {result.measured:.5g}", result)
-    detail = _detail(result) + _length(claim, found)
+        known = not math.isnan(result.measured)
+        return Mark("other", f"measured {result.measured:.5g}" if known else "", result)
+    detail = _detail(result) + _length(found, result)
     if not found.settled and found.counted < found.first:
         # Some numbers are there only once something has been found.
         so_far = f" · {detail}" if math.isfinite(result.measured) else ""
@@ -106,25 +118,23 @@ def _mark(claim: Claim, step: Step, same: bool, runs: Sequence[Any]) -> Mark:
         known = result.chance is not None and math.isfinite(result.chance)
         why = f"; chance may still move it by {result.chance:.2g}" if known else ""
         return Mark("early", f"{detail}{why}", result)
-    if result.passed:
-        return Mark("holds", detail, result)
-    return Mark("fails", f"{detail}. {result.reason}", result)
+    return _judged(detail, result)
 
 
-def _length(claim: Claim, found: LiveResult) -> str:
+def _length(found: LiveResult, result: Result) -> str:
     """The number of steps of a final number; before that the number expected at the end, if it differs."""
     if found.counted == found.full:
         return f", over all {found.full:,} steps"
     if found.counted > found.full:
         return f", over {found.counted:,} steps ({found.full:,} asked)"
-    early, late = in_words(claim.quick_goal, claim.quick_goal.equals), in_words(claim.goal, claim.goal.equals)
-    return f"; {late} after all {found.full:,} steps" if early != late else ""
+    return f"; {result.later} after all {found.full:,} steps" if result.later else ""
 
 
 def _detail(result: Result) -> str:
     error = f" ± {result.error:.2g}" if result.error and result.error > ROUNDING * abs(result.measured) else ""
     tolerance = f", tolerance {result.allowed:.2g}" if result.allowed is not None else ""
-    return f"measured {result.measured:.5g}{error}, expected {result.expected}{tolerance}"
+    measured = "no number" if math.isnan(result.measured) else f"measured {result.measured:.5g}{error}"
+    return f"{measured}, expected {result.expected}{tolerance}"
 
 
 def _same(claimed: Experiment | None, running: Experiment | None) -> bool:

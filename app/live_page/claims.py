@@ -79,8 +79,7 @@ def described_claim(step: Step, place: int) -> dict[str, Any]:
         "perRoot": per_root(measure, specs[0]),
         "times": [float(spec.make_sampler().time_per_step) for spec in specs],
         "cells": cells(measure, specs[0]),
-        "goal": asdict(claim.goal),
-        "quick": asdict(claim.quick_goal),
+        **goals(claim),
         "first": first,
         "full": full,
     }
@@ -101,9 +100,14 @@ def described_separately(step: Step, place: int) -> dict[str, Any]:
         "measure": described_measure(measure),
         "lanes": lanes,
         "quantity": claim.quantity,
-        "goal": asdict(claim.quick_goal),
+        **goals(claim),
         "seeds": step.quick_seeds,
     }
+
+
+def goals(claim: Claim) -> dict[str, Any]:
+    """The goal of a claim's sentence, and that of the reduced length, where it is another one."""
+    return {"goal": asdict(claim.goal), "quick": asdict(claim.quick_goal) if claim.quick_goal != claim.goal else None}
 
 
 def follows(measure: Measure, spec: RunSpec, full: RunSpec) -> dict[str, Any] | None:

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from bokeh.models import Model
 
 from sgmcmc_lab.app.lesson.sweeping import SweepPicture
-from sgmcmc_lab.app.live_page.claims import can_measure, cells, described_measure, exact, follows, per_root
+from sgmcmc_lab.app.live_page.claims import can_measure, cells, described_measure, exact, follows, goals, per_root
 from sgmcmc_lab.app.live_page.figures import smaller
 from sgmcmc_lab.app.views.embedding import standalone
 from sgmcmc_lab.app.views.theme import LIGHT, in_dark, palette_in
@@ -153,5 +152,5 @@ def _claim(claim: Claim, place: int) -> dict[str, Any]:
         "quantity": claim.quantity,
         "reduction": claim.reduction,
         "where": dict(claim.where),
-        "goal": asdict(claim.quick_goal),
+        **goals(claim),
     }

@@ -3,6 +3,8 @@
 import { general, grouped } from "./format.js"
 import { measured } from "./measures.js"
 
+/** A goal's expectation where it is the target's own value, which is not known. */
+const EXACT = "exact"
 /** The largest error that allows a check mark, as a share of the effect. */
 const SHARE = 0.1
 /** The tolerance for chance in standard errors, where a claim names none. */
@@ -13,11 +15,14 @@ const ROUNDING = 1e-9
 /** @typedef {{value: number, error: number | null, exact: number | null}} Estimate */
 /** @typedef {{equals: number | null, exact: boolean, above: number | null, below: number | null, tolerance: number | null, relative: number | null, errors: number | null}} Goal */
 /** The result of a claim. `chance` is the possible effect of chance, where it is too large for a judgement.
- * @typedef {{measured: number, error: number | null, expected: string, allowed: number | null, passed: boolean, reason: string, chance: number | null}} Result */
+ * `later` is the expectation at full length, where the goal is that of the reduced length; else empty.
+ * @typedef {{measured: number, error: number | null, expected: string, allowed: number | null, passed: boolean, reason: string, chance: number | null, later: string}} Result */
+/** The goal of a claim's sentence, and that of the reduced length, where it is another one.
+ * @typedef {{goal: Goal, quick: Goal | null}} Goals */
 /** A claim; its lanes are counted from 0, each with its exact value, the sums that it needs, and the time of its step.
  * @typedef {{place: number, measure: import("./measures.js").Measure, lanes: number[], quantity: string, exact: Array<number | null>,
  *   follows: Array<import("./followed.js").Follows | null>, perRoot: number | null, times: number[],
- *   cells: Record<number, any>, goal: Goal, quick: Goal, first: number, full: number}} Claim */
+ *   cells: Record<number, any>, first: number, full: number} & Goals} Claim */
 /** The lanes that run. @typedef {Array<{run: import("./run.js").Run, truth: import("./truth.js").Truth}>} Lanes */
 /** The result of a claim so far, in runs that continue.
  * @typedef {{counted: number, settled: boolean, result: Result | null}} LiveResult */
@@ -25,10 +30,10 @@ const ROUNDING = 1e-9
 /** The state and text of a claim's check mark. @typedef {{state: string, detail: string}} Mark */
 
 /** @type {Record<string, string>} */
-export const SIGNS = { pending: "…", early: "…", holds: "✓", fails: "✗", other: "~", elsewhere: "–", running: "…" }
+export const SIGNS = { pending: "…", early: "…", near: "→", holds: "✓", fails: "✗", other: "~", elsewhere: "–", running: "…" }
 /** @type {Record<string, string>} */
 export const WORDS = {
-  pending: "measuring", early: "too early", holds: "holds", fails: "not yet",
+  pending: "measuring", early: "too early", near: "on the way", holds: "holds", fails: "not yet",
   other: "not the claim's settings", elsewhere: "not measured yet", running: "running",
 }
 
@@ -65,7 +70,7 @@ export const mean = (seeds) => {
 /** A goal's expectation in words; `expected` is its number, where that is known. @param {Goal} goal @param {number | null} expected */
 export const inWords = ({ exact, above, below }, expected) => {
   if (expected !== null) return general(expected)
-  if (exact) return "exact"
+  if (exact) return EXACT
   if (above !== null && below !== null) return `${general(above)} to ${general(below)}`
   return above !== null ? `above ${general(above)}` : `below ${general(/** @type {number} */ (below))}`
 }
@@ -96,8 +101,23 @@ export const judge = (goal, seeds, trouble) => {
   const reason = reasonOf(goal, found, expected, allowed, trouble)
   return {
     measured: found.value, error: found.error, expected: inWords(goal, expected), allowed, passed: !reason, reason,
-    chance: chanceOf(goal, found, expected),
+    chance: chanceOf(goal, found, expected), later: "",
   }
+}
+
+/** Judge a claim at the reduced length. @param {Goals} goals @param {Estimate[]} seeds @param {string} trouble @returns {Result} */
+export const judged = ({ goal, quick }, seeds, trouble) => {
+  const result = judge(quick ?? goal, seeds, trouble)
+  return quick ? { ...result, later: laterOf(goal, quick, result) } : result
+}
+
+/** The number that a claim's sentence expects at full length. @param {Goal} goal @param {Goal} quick @param {Result} result */
+const laterOf = (goal, quick, { expected }) => {
+  const words = inWords(goal, goal.equals)
+  if (words !== inWords(quick, quick.equals)) return words
+  let margin = goal.tolerance || 0
+  if (goal.relative !== null && expected !== EXACT) margin = Math.max(margin, goal.relative * Math.abs(Number(expected)))
+  return margin ? `within ${general(margin, 2)} of ${expected}` : words
 }
 
 /** The reason for a failure; empty where the number passes.
@@ -132,8 +152,9 @@ export const liveResult = (claim, records, poisson) => {
       return found ? { ...found, exact } : { value: NaN, error: null, exact: null }
     })
     const trouble = runs.find((run) => run.divergence)?.divergence?.message ?? ""
-    const goal = counted < claim.full ? claim.quick : claim.goal
-    result = judge(goal, [quantity(claim.quantity, lanes[0], lanes[1] ?? null)], trouble)
+    const seeds = [quantity(claim.quantity, lanes[0], lanes[1] ?? null)]
+    result = judge(claim.goal, seeds, trouble)
+    if (counted < claim.full && !(result.passed && result.chance === null)) result = judged(claim, seeds, trouble)
   }
   const settled = stopped || counted >= claim.full || (counted >= claim.first && result !== null && result.chance === null)
   return { counted, settled, result }
@@ -142,24 +163,24 @@ export const liveResult = (claim, records, poisson) => {
 /** Measured, expected and tolerance, in words. @param {Result} result */
 export const detailOf = ({ measured: value, error, expected, allowed }) => {
   const spread = error && error > ROUNDING * Math.abs(value) ? ` ± ${general(error, 2)}` : ""
-  return `measured ${general(value, 5)}${spread}, expected ${expected}${allowed === null ? "" : `, tolerance ${general(allowed, 2)}`}`
+  const found = Number.isNaN(value) ? "no number" : `measured ${general(value, 5)}${spread}`
+  return `${found}, expected ${expected}${allowed === null ? "" : `, tolerance ${general(allowed, 2)}`}`
 }
 
 /** The number of steps behind a final number; before that, the later expectation, if it is different.
- * @param {Claim} claim @param {LiveResult} found */
-const length = ({ quick, goal, full }, { counted }) => {
+ * @param {number} full @param {number} counted @param {Result} result */
+const length = (full, counted, { later }) => {
   if (counted === full) return `, over all ${grouped(full)} steps`
   if (counted > full) return `, over ${grouped(counted)} steps (${grouped(full)} asked)`
-  const [early, late] = [quick, goal].map((one) => inWords(one, one.equals))
-  return early === late ? "" : `; ${late} after all ${grouped(full)} steps`
+  return later && `; ${later} after all ${grouped(full)} steps`
 }
 
 /** The check mark of a claim. @param {Claim} claim @param {LiveResult} found @param {Same} same @returns {Mark} */
 export const markOf = (claim, found, same) => {
   const { result, counted, settled } = found
   if (!result) return { state: "pending", detail: `0 of ${grouped(claim.first)} steps` }
-  if (!same.target || !same.lanes) return { state: "other", detail: isKnown(claim, same) ? `measured ${general(result.measured, 5)}` : "" }
-  const detail = detailOf(result) + length(claim, found)
+  if (!same.target || !same.lanes) return { state: "other", detail: isKnown(claim, same) && !Number.isNaN(result.measured) ? `measured ${general(result.measured, 5)}` : "" }
+  const detail = detailOf(result) + length(claim.full, counted, result)
   if (!settled && counted < claim.first) {
     // Some numbers exist only after the first draws.
     const soFar = Number.isFinite(result.measured) ? ` · ${detail}` : ""
@@ -169,8 +190,12 @@ export const markOf = (claim, found, same) => {
     const known = result.chance !== null && Number.isFinite(result.chance)
     return { state: "early", detail: known ? `${detail}; chance may still move it by ${general(/** @type {number} */ (result.chance), 2)}` : detail }
   }
-  return result.passed ? { state: "holds", detail } : { state: "fails", detail: `${detail}. ${result.reason}` }
+  return marked(result, detail)
 }
+
+/** A result's mark. @param {Result} result @param {string} detail @returns {Mark} */
+const marked = ({ passed, later, reason }, detail) =>
+  passed ? { state: later ? "near" : "holds", detail } : { state: "fails", detail: `${detail}. ${reason}` }
 
 /** Whether the claim's number exists for other settings: the file has exact values of its own target and times of its own
  * lanes only. @param {Claim} claim @param {Same} same */
@@ -182,18 +207,16 @@ export const summary = (found) => {
   const number = (/** @type {string[]} */ ...states) => found.filter(({ state }) => states.includes(state)).length
   /** @type {Array<[string, number]>} */
   const counts = [
-    ["met", number("holds")], ["still running", number("pending", "early", "running")], ["not met", number("fails")],
+    ["met", number("holds")], ["on the way", number("near")], ["still running", number("pending", "early", "running")], ["not met", number("fails")],
     ["with other settings", number("other")], ["not measured yet", number("elsewhere")],
   ]
   const said = counts.filter(([what, n]) => n || what === "met").map(([what, n]) => `${n} ${what}`)
   return found.length ? `Of ${found.length} claim${found.length > 1 ? "s" : ""} ${said.join(", ")}.` : ""
 }
 
-/** The mark of a claim on separate short runs. @param {number} place @param {Result} result @returns {Mark & {place: number}} */
-export const separateMark = (place, result) => {
-  const detail = `${detailOf(result)}, in a separate short run`
-  return result.passed ? { place, state: "holds", detail } : { place, state: "fails", detail: `${detail}. ${result.reason}` }
-}
+/** The mark of a claim on separate short runs. @param {Result} result @returns {Mark} */
+export const separateMark = (result) =>
+  marked(result, `${detailOf(result)}, in a separate short run${result.later && `; ${result.later} at full length`}`)
 
 /** The live claims of a step, with their arrays in the engine's memory. */
 export class Claims {

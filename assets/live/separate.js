@@ -1,7 +1,7 @@
 // The claims of a step whose measures make runs of their own, at reduced length, as in lessons/measures/ensemble.py and
 // scan.py.
 
-import { judge, quantity, separateMark } from "./claims.js"
+import { judged, quantity, separateMark } from "./claims.js"
 import { NO_ROOM } from "./ensembles.js"
 import { overChains } from "./measures.js"
 import { Run } from "./run.js"
@@ -109,7 +109,8 @@ export class SeparateRuns {
 
   /** @returns {Generator<undefined, void, unknown>} */
   *_work() {
-    for (const { place, measure, lanes, quantity: name, goal, seeds } of this.claims) {
+    for (const claim of this.claims) {
+      const { place, measure, lanes, quantity: name, seeds } = claim
       /** @type {Estimate[][]} */
       const found = lanes.map(() => [])
       for (const [k, { run, exact }] of lanes.entries())
@@ -120,7 +121,7 @@ export class SeparateRuns {
           yield
         }
       const [lane, other] = found
-      this.results.set(place, judge(goal, lane.map((one, i) => quantity(name, one, other ? other[i] : null)), ""))
+      this.results.set(place, judged(claim, lane.map((one, i) => quantity(name, one, other ? other[i] : null)), ""))
     }
   }
 
@@ -128,7 +129,7 @@ export class SeparateRuns {
   marks() {
     return this.claims.map(({ place }) => {
       const result = this.results.get(place)
-      return result ? separateMark(place, result) : { place, state: "running", detail: `${Math.round((100 * this.done) / this.total)}% of the step's own runs` }
+      return result ? { place, ...separateMark(result) } : { place, state: "running", detail: `${Math.round((100 * this.done) / this.total)}% of the step's own runs` }
     })
   }
 }

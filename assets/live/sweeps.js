@@ -1,7 +1,7 @@
 // The sweep of a step: its points at reduced length, one after the other, and the claims about them, as in
 // lessons/sweep.py.
 
-import { judge, mean, quantity, separateMark } from "./claims.js"
+import { judged, mean, quantity, separateMark } from "./claims.js"
 import { measured } from "./measures.js"
 import { Run } from "./run.js"
 import { Truth } from "./truth.js"
@@ -112,7 +112,7 @@ export class Sweep {
       if (!this.ended || this.done < this.total) return { place: claim.place, state: "running", detail: `${Math.round(100 * this.far)}% of the step's own runs` }
       const [lane, other] = claim.lanes.map((number) => reduced(claim, this.rows, number))
       const seeds = lane.map((estimate, i) => quantity(claim.quantity, estimate, other ? other[i] : null))
-      return separateMark(claim.place, judge(claim.goal, seeds, TROUBLE))
+      return { place: claim.place, ...separateMark(judged(claim, seeds, TROUBLE)) }
     })
   }
 

@@ -1,6 +1,7 @@
 """The arithmetic of claims: which pass, and what a result says, to the letter."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,6 +79,23 @@ def test_a_claim_passes_or_fails(goal, found, passes):
 )
 def test_a_number_that_chance_may_still_move_is_not_judged_yet(goal, found, chance):
     assert judge(claim(goal), goal, [found], full=False).chance == (chance if chance is None else pytest.approx(chance))
+
+
+@for_each(
+    ("goal", "quick", "later"),
+    [
+        (Goal(below=1700), Goal(below=1850), "below 1700"),
+        (Goal(equals=1.1, tolerance=0.02), Goal(equals=1.2, tolerance=0.02), "1.1"),
+        (Goal(equals=1.1, tolerance=0.02), Goal(equals=1.1, tolerance=0.2), "within 0.02 of 1.1"),
+        (Goal(exact=True, relative=0.1), Goal(exact=True, relative=0.4), "within 0.12 of 1.25"),
+        (Goal(exact=True, relative=0.1, tolerance=0.3), Goal(exact=True, relative=0.4), "within 0.3 of 1.25"),
+        (Goal(above=0.5, errors=3), Goal(above=0.5), "above 0.5"),
+        (Goal(above=0.5), Goal(above=0.5), ""),
+    ],
+)
+def test_an_early_result_says_what_its_sentence_expects_later(goal, quick, later):
+    assert judge(replace(claim(goal), quick_goal=quick), quick, [NEAR], full=False).later == later
+    assert judge(replace(claim(goal), quick_goal=quick), goal, [NEAR], full=True).later == ""
 
 
 def test_means_over_seeds():

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Coroutine
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import Mock, patch
 
 import panel as pn
@@ -35,11 +36,12 @@ from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.page.shell import WELCOME
 from sgmcmc_lab.app.state import AppState, first_coordinate, first_speed
 from sgmcmc_lab.app.views import VIEWS, coordinates, theme
+from sgmcmc_lab.lessons import headless, read
 from sgmcmc_lab.lessons import outline as outline_module
-from sgmcmc_lab.lessons import read
 from sgmcmc_lab.lessons.headless import run_step
 from sgmcmc_lab.lessons.library import VARIABLE, load_outlines
 from sgmcmc_lab.lessons.live import filled
+from sgmcmc_lab.lessons.measures.base import Estimate
 from sgmcmc_lab.lessons.outline import outline
 from sgmcmc_lab.samplers import Experiment, Run, SpecError
 from sgmcmc_lab.samplers.kernels import SAMPLERS
@@ -634,7 +636,11 @@ def test_a_mark_says_which_number_it_is_held_against_before_the_full_length(mine
     about = step.claims[0]
     step = replace(step, claims=(replace(about, quick_goal=replace(about.quick_goal, equals=1.1)),))
     (early,), (late,) = (marks(step, step.spec, run_of(step.spec, steps)) for steps in (1100, 4100))
-    assert "expected 1.1," in early.detail and early.detail.endswith("; 1.02564 after all 4,000 steps")
+    # The sentence's own number is met long before.
+    assert early.state == "holds" and "expected 1.02564," in early.detail and "after all" not in early.detail
+    off = replace(about, goal=replace(about.goal, equals=1.3), quick_goal=about.goal)
+    (early,) = marks(replace(step, claims=(off,)), step.spec, run_of(step.spec, 1100))
+    assert "expected 1.02564," in early.detail and early.detail.endswith("; 1.3 after all 4,000 steps")
     assert "expected 1.02564," in late.detail and "after all" not in late.detail
     assert " ± " in late.detail
     alike = run_of(step.spec, 4100)
@@ -642,6 +648,45 @@ def test_a_mark_says_which_number_it_is_held_against_before_the_full_length(mine
     powers[:] = powers.mean(axis=1, keepdims=True)
     (same,) = marks(step, step.spec, alike)
     assert " ± " not in same.detail
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_claim_is_on_the_way_until_its_own_goal_is_met(mine, monkeypatch, fault):
+    """Fails where a check mark stands on a sentence of which only the laxer goal is met. Fault: both are one."""
+    step = mine.steps[0]
+    about = step.claims[0]
+    strict = replace(about, goal=replace(about.goal, equals=None, errors=None, below=1.0), quick_goal=about.goal)
+    own = replace(strict, reduction="at")
+    step = replace(step, claims=(strict, own))
+    if fault:
+        judge = headless.judge
+        monkeypatch.setattr(headless, "judge", lambda *given, **more: replace(judge(*given, **more), later=""))
+    proof = SimpleNamespace(
+        problem="", results=(None, headless.judge(own, own.quick_goal, [Estimate(1.03, 0.01)], full=False))
+    )
+    monkeypatch.setattr(headless_claims, "of", lambda step: proof)
+    found = marks(step, step.spec, run_of(step.spec, 1100))
+    if fault:
+        assert [mark.state for mark in found] == ["holds", "holds"]
+        return
+    assert [mark.state for mark in found] == ["near", "near"]
+    assert found[0].detail.endswith("; below 1 after all 4,000 steps")
+    assert found[1].detail.endswith(", in a separate short run; below 1 at full length")
+    assert summary(found) == "Of 2 claims 0 met, 2 on the way."
+    assert theme.DARK.good not in found[0].html(theme.DARK)
+    (late, _) = marks(step, step.spec, run_of(step.spec, 4100))
+    assert late.state == "fails" and late.detail.endswith("It is not below 1.")
+
+
+def test_a_number_that_is_none_is_not_said_to_be_measured(mine, monkeypatch):
+    """Fails where a mark says “measured nan”, of the step's run or of one with other settings."""
+    step = mine.steps[0]
+    monkeypatch.setattr(headless, "quantity", lambda *given: Estimate(float("nan")))
+    runs = run_of(step.spec, 4100)
+    same, other = marks(step, step.spec, runs), marks(step, None, runs)
+    assert same[0].detail.startswith("no number, expected 1.02564")
+    assert other[0].detail == ""
+    assert not any("nan" in mark.detail for mark in (*same, *other))
 
 
 def test_a_claim_that_is_wrong_fails_on_a_wrong_sampler(mine):
