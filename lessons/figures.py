@@ -29,8 +29,8 @@ from sgmcmc_lab.samplers.running_statistics import bin_edges
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER
 from sgmcmc_lab.samplers.trace import Trace
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5518f", "#56b4e9", "#e69f00")
-"""The colours of lanes and methods: the page's four, and two more of Okabe and Ito's palette."""
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5518f", "#8f6b00", "#5f6b76")
+"""The colours of lanes and methods, those of the page in the light."""
 DASHES = {
     "bokeh": ("solid", "dashed", "dotdash", "dotted", "dashdot", "6 2"),
     "matplotlib": ("solid", "dashed", "dashdot", "dotted", (0, (5, 1, 1, 1)), (0, (6, 2))),

@@ -79,5 +79,8 @@ class KS(Distance[CurvePoint]):
 
     def caption_of(self, point: CurvePoint) -> str:
         """The distance, and on the line and in the plane the KL divergence, without what noise alone adds to it."""
-        text = f"KS {point.ks:.3g}"
-        return f"{text}  {self._kl} {max(point.kl - point.exact_kl, 0.0):.2g}" if np.isfinite(point.kl) else text
+        text, above = f"KS {point.ks:.3g}", point.kl - point.exact_kl
+        if not np.isfinite(above):
+            return text
+        # As much as independent draws have says nothing of a bias, and not that there is none.
+        return f"{text}  {self._kl} {f'{above:.2g}' if above > 0 else 'within noise'}"

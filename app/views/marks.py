@@ -69,7 +69,7 @@ def no_draws(run: Any) -> str:
     """Why a picture of a lane's draws is empty; nothing where it is not."""
     if run.statistics.n_draws:
         return ""
-    return "burn-in: no draws yet" if run.steps else "no draws yet"
+    return "burn-in: no draws yet" if 0 < run.steps <= run.burn_in else "no draws yet"
 
 
 def run_window(start: float, end: float, axis: str) -> tuple[float, float]:

@@ -32,7 +32,7 @@ export const diverged = (run) => {
 }
 
 /** Why a picture of a lane's draws is empty; nothing where it is not. @param {any} run */
-export const noDraws = (run) => (run.nDraws ? "" : run.steps ? "burn-in: no draws yet" : "no draws yet")
+export const noDraws = (run) => (run.nDraws ? "" : run.steps && run.steps <= run.burnIn ? "burn-in: no draws yet" : "no draws yet")
 
 /** The length of an axis of a run that has made one step, where that is not 1. @type {Record<string, number>} */
 const LEAST = { seconds: 1e-3 }

@@ -13,7 +13,8 @@ import pytest
 from latex2mathml.converter import convert
 
 from sgmcmc_lab import lessons
-from sgmcmc_lab.lessons import document, read
+from sgmcmc_lab.app.views import theme
+from sgmcmc_lab.lessons import document, figures, read
 from sgmcmc_lab.lessons import formulas as drawing
 from sgmcmc_lab.lessons.cli import main
 from sgmcmc_lab.lessons.document import prose_problem
@@ -356,3 +357,7 @@ def test_every_writer_of_a_page_gives_it_a_policy():
         if re.search(r"<!doctype html|\bfile_html\b|fmt=.html", path.read_text(encoding="utf-8"), re.IGNORECASE)
     }
     assert writers == {"app/server/handlers.py", "app/live_page/site.py", "lessons/handout.py"}
+
+
+def test_lanes_have_the_colours_of_the_page():
+    assert theme.LIGHT.lanes == figures.COLOURS

@@ -8,6 +8,7 @@ export const ks = distanceView(
   (data, { draws }) => [data.band[0], data.band[1], data.mean].map((x) => x / Math.sqrt(draws)),
   (data, { ks: distance, kl, exactKl }) => {
     const text = `KS ${general(distance, 3)}`
-    return Number.isFinite(kl) ? `${text}  ${data.kl} ${general(Math.max(kl - exactKl, 0), 2)}` : text
+    const above = kl - exactKl
+    return Number.isFinite(above) ? `${text}  ${data.kl} ${above > 0 ? general(above, 2) : "within noise"}` : text
   },
 )

@@ -278,7 +278,8 @@ def distances(key):
     column, expected = made.target.columns[0], []
     for one in made.raw:
         d, (kl, noise) = ks_by_hand(column, one.values), kl_by_hand(column, one.values)
-        said = f"KS {d:.3g}  KL {max(kl - noise, 0):.2g}" if key == "ks" else f"KL {kl:.2g}, i.i.d. {noise:.2g}"
+        above = f"{kl - noise:.2g}" if kl > noise else "within noise"
+        said = f"KS {d:.3g}  KL {above}" if key == "ks" else f"KL {kl:.2g}, i.i.d. {noise:.2g}"
         expected.append(f"{one.name}  {said}")
     assert captions(made) == expected
     data, n = made.view.compute(made.frame), made.raw[0].values.size

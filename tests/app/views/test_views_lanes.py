@@ -38,6 +38,7 @@ from sgmcmc_lab.app.views import (
 )
 from sgmcmc_lab.app.views.base import Frame, Position, Scene, View
 from sgmcmc_lab.app.views.drift import CUT
+from sgmcmc_lab.app.views.marks import no_draws
 from sgmcmc_lab.app.views.models.scores import curve
 from sgmcmc_lab.app.views.recipes import RecipeView, layouts_of
 from sgmcmc_lab.samplers import Change, Choice, Experiment, Run, convergence, kolmogorov
@@ -514,6 +515,16 @@ def test_an_empty_picture_says_why(key, samplers):
         first = 0 if key == "marginal" else lines
         assert [text.count("no draws yet") for text in found] == [first, lines, 0]
     assert ["burn-in" in text for text in found] == [False, True, False]
+
+
+@for_each(
+    ("steps", "burn_in", "says"),
+    [(0, 50, "no draws yet"), (5, 50, "burn-in: no draws yet"), (5, 0, "no draws yet"), (60, 50, "no draws yet")],
+)
+def test_a_picture_without_draws_speaks_of_a_burn_in_where_there_is_one(steps, burn_in, says):
+    """Fails where a run whose statistics have begun anew is said to be in a burn-in that it has not, or no more."""
+    run = SimpleNamespace(statistics=SimpleNamespace(n_draws=0), steps=steps, burn_in=burn_in)
+    assert no_draws(run) == says
 
 
 def test_a_distance_says_what_it_is_of():
