@@ -87,10 +87,12 @@ a number in the text
     or ``"exact"``, together with ``tolerance`` (absolute), ``relative`` (of the expected number) or ``errors``
     (standard errors; several may be given, and the widest counts); or ``above``, ``below`` or both, and ``errors`` if
     it must be so by so many standard errors. ``quick = { tolerance = 0.1 }`` replaces what is other at reduced
-    length: bounds or margins, each as a whole. ``paper`` sets the number of a figure beside ours: ``{ figure, number,
-    ours, reason }``. ``ours`` is what a full run gave, which every full run checks; ``reason`` says why the two
-    differ and is needed where they do by more than the margin. ``supports = ["answer"]``, ``["watch"]`` or both: the
-    claim proves the marked answer, or what the watch sentence says.
+    length: bounds or margins, each as a whole. ``paper`` sets the number of a figure beside ours: ``{ figure, kind,
+    number, ours, reason }``. ``kind`` is ``"printed"``, ``"formula"``, ``"figure"`` (read off it) or ``"simulated"``
+    with the paper's settings, then with ``by``: who did, and how often. ``ours`` is what a full run gave, which every
+    full run checks; ``reason`` says why the two differ and is needed where they do by more than the margin.
+    ``supports = ["answer"]``, ``["watch"]`` or both: the claim proves the marked answer, or what the watch sentence
+    says.
 ``check``
     ``[[check]]``, up to 20: a claim that students do not see, of the marked answer or the watch sentence. It has the
     fields of a claim, and ``supports`` is needed. With ``change``, in the form of a step's, it is measured on the

@@ -45,6 +45,14 @@ MEASURE, DEFINITION, CALCULATION = "measure", "definition", "calculation"
 GROUNDS = {MEASURE: "", DEFINITION: "True by definition.", CALCULATION: "This follows by calculation."}
 """By what an answer is right, and the sentence that says so."""
 TOO_DEEP = "its tables are nested too deeply."
+PRINTED, FORMULA, FIGURE, SIMULATED = "printed", "formula", "figure", "simulated"
+KINDS = {
+    PRINTED: "printed",
+    FORMULA: "computed from the paper's formula",
+    FIGURE: "read off the figure",
+    SIMULATED: "simulated with the paper's settings",
+}
+"""The sources of the numbers beside the lab's, in words."""
 FIGURES = ("marginal", "joint", "trace", "autocorrelation", "sweep", "scores")
 
 
@@ -65,14 +73,28 @@ class Goal:
 
 @dataclass(frozen=True)
 class Paper:
-    """The number of a paper's figure beside ours."""
+    """The number of a paper, or one for a paper's figure, beside ours."""
 
     figure: str
+    kind: str
+    """One of ``KINDS``; empty in files of before there were kinds."""
+    by: str
+    """By whom and how often it was simulated; else empty."""
     number: float | str
     ours: float | None
     """The lab's number from a run at full length; later runs at full length compare their result with it."""
     reason: str
     """Why the two differ, in a sentence."""
+
+    @property
+    def written(self) -> str:
+        """The number, or the words in its place."""
+        return self.number if isinstance(self.number, str) else f"{self.number:g}"
+
+    @property
+    def proof(self) -> str:
+        """Where the number comes from, in words."""
+        return ", ".join(filter(None, (KINDS.get(self.kind, ""), self.by)))
 
 
 @dataclass(frozen=True)
@@ -816,6 +838,10 @@ def _paper(fields: Fields, goal: Goal) -> Paper | None:
     paper.needed("figure")
     paper.needed("number")
     figure, number = paper.text("figure"), paper.take("number")
+    kind = paper.key("kind", tuple(KINDS), "") if "kind" in paper else ""
+    by = paper.text("by")
+    if (kind == SIMULATED) != bool(by):
+        raise paper.error("by", by, "it says who simulated the number and how often, of a number that is simulated")
     if isinstance(number, str):
         number = paper.prose(("number",), number)
     elif not is_number(number):
@@ -825,5 +851,5 @@ def _paper(fields: Fields, goal: Goal) -> Paper | None:
     if is_number(number) and ours is not None and not reason:
         allowed = max(goal.tolerance or 0.0, (goal.relative or 0.0) * abs(number))
         if abs(ours - number) > max(allowed, 1e-12 * abs(number)):
-            raise paper.error("reason", "", f"ours is {ours:g} and the paper's {number:g}: a sentence must say why")
-    return Paper(figure, number, ours, reason)
+            raise paper.error("reason", "", f"ours is {ours:g} and the other {number:g}: a sentence must say why")
+    return Paper(figure, kind, by, number, ours, reason)

@@ -1,5 +1,6 @@
 """Measured figures in files: the conditions of a measurement, and text that a command writes between two lines."""
 
+import math
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -26,6 +27,11 @@ def in_words(record: Mapping[str, Any]) -> str:
     """When and where a record was measured."""
     versions = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     return f"{record['date']}; {record['machine']}; {versions}"
+
+
+def plain(x: float | None) -> float | str | None:
+    """A number as JSON has it, which has no infinity."""
+    return x if x is None or math.isfinite(x) else str(x)
 
 
 def check(path: Path) -> None:

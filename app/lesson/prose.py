@@ -63,11 +63,12 @@ def _formula(tex: str, alone: bool) -> str:
 
 
 def paper(claim: Claim, words: Callable[[str], str]) -> str:
-    """The paper's number beside ours as HTML, below a claim; ``words`` makes HTML of its texts."""
+    """The number beside ours as HTML, below a claim, and where it comes from; ``words`` makes HTML of its texts."""
     found = claim.paper
     if found is None:
         return ""
-    number = words(found.number) if isinstance(found.number, str) else f"{found.number:g}"
+    proof = f" ({words(found.proof)})" if found.proof else ""
+    number = f"{words(found.written)}{proof}"
     ours = f", ours {found.ours:g}" if found.ours is not None else ""
     reason = f" {words(found.reason)}" if found.reason else ""
     return f"<br><span class='small'>{words(found.figure)}: {number}{ours}.{reason}</span>"

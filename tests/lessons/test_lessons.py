@@ -778,7 +778,7 @@ def test_the_live_mark_waits_and_then_agrees():
     # Sums are added up chunk by chunk, which moves the last digit.
     assert found.result.measured == pytest.approx(run_step(step, quick=True).results[1].measured, rel=1e-13)
     # The lesson's recorded number is of its own seeds: a longer live run with another number keeps its mark.
-    elsewhere = replace(about, paper=Paper("1", 1.0, 1e9, "A number of other seeds."))
+    elsewhere = replace(about, paper=Paper("1", "printed", "", 1.0, 1e9, "A number of other seeds."))
     for run in runs:
         run.advance(step.spec.burn_in + step.spec.n_steps - run.steps)
     found = live_result(step, elsewhere, runs)
