@@ -170,6 +170,8 @@ TitleRow = Callable[[list[str], list[list[str]]], bool]
 def titles_of_numbers(first: list[str], rest: list[list[str]]) -> bool:
     """A title row has a word above numbers; without a column of numbers, anything but numbers."""
     numeric = _numeric_columns(rest, len(first))
+    if len(first) > 1 and not first[0].strip() and all(cell.strip() and not _numeric(cell) for cell in first[1:]):
+        return True  # of rows with names
     if numeric:
         return any(not is_missing(first[k]) and not _numeric(first[k]) for k in numeric)
     return any(not _numeric(cell) for cell in first)
@@ -202,8 +204,12 @@ class Sheet:
         comments: bool = True,
         spaces: bool = True,
         named: Sequence[str] = (),
+        row_names: bool = True,
     ):
         """``comments`` begin with # or %; ``spaces`` may part columns; ``named`` are titles that tell a separator.
+
+        A first column without a title holds the rows' names, as R and pandas write them: with ``row_names`` it is left
+        out.
 
         Raises :class:`~samplers.files.FileError`.
         """
@@ -224,14 +230,17 @@ class Sheet:
                 self.line, text = count_lines(name, block[0]), text[block.end() :]
         self.text, self._comments = text, comments
         candidates = [each for each in SEPARATORS if each != NO_SEPARATOR and (spaces or each != " ")]
-        separator = form.separator or first or guess_separator(text, candidates, named)
+        separator = form.separator or first or guess_separator(text, candidates, named, row_names)
         sample = _sample(text, separator)
         at_top = _first_comment(commented, separator, sample)
         rows = ([at_top] if at_top else []) + sample
+        short = row_names and _lacks_a_title(rows)
+        if short:
+            rows = [["", *rows[0]], *rows[1:]]
         self.n_columns = _width(rows)
         rows = [row[: self.n_columns] for row in rows if len(row) >= self.n_columns]
         has_titles = bool(rows) and (form.title_row == YES if form.title_row else titles(rows[0], rows[1:]))
-        above = at_top if has_titles else []
+        above = rows[0] if has_titles and at_top else []
         self.n_comments -= bool(above)
         self.format = replace(
             form,
@@ -240,25 +249,35 @@ class Sheet:
             title_row=YES if has_titles else NO,
             missing=form.missing or LEFT_OUT,
         )
+        # write.table of R gives them no title at all, write.csv and pandas an empty one.
+        self.row_names = row_names and has_titles and self.n_columns > 1 and not rows[0][0].strip()
+        if self.row_names:
+            rows = [row[1:] for row in rows]
         body = rows[has_titles:]
+        self._n_fields = self.n_columns
+        self.n_columns -= self.row_names
         self._of_numbers = set(_numeric_columns(body, self.n_columns))
         self.longest = max(range(self.n_columns), key=lambda k: sum(len(row[k]) for row in body), default=0)
         """The column with the longest texts in the first rows."""
-        self._rows = self._read()
+        self._rows = self._read(short)
         self.titles = [f"column {k + 1}" for k in range(self.n_columns)]
         self.title_line = self.line
         if has_titles:
             self.title_line, found = (self.line, above) if above else next(self._rows, (self.line, []))
+            if above and self.row_names:
+                found = found[1:]
             self.titles = [cell.strip().removeprefix("#").strip() for cell in found]
             self.n_columns = len(found)
 
-    def _read(self) -> Iterator[tuple[int, list[str]]]:
-        n = self.n_columns
+    def _read(self, short: bool) -> Iterator[tuple[int, list[str]]]:
+        """The rows; the first one is ``short`` where it has titles of all columns but the first."""
+        n = self._n_fields
         for line, fields_ in csv_rows(self.name, self.text, self.format.separator, self.line - 1):
             if self._comments and fields_[0][:1] in ("#", "%") and (len(fields_) != n or _COMMENT.match(fields_[0])):
                 self.n_comments += 1
                 continue
-            row = _fitted(fields_, n)
+            row = _fitted(["", *fields_] if short else fields_, n)
+            short = False
             if len(row) != n:
                 found = "one field" if len(row) == 1 else f"{len(row)} fields"
                 of = "names" if self.format.title_row == YES else "fields"
@@ -267,7 +286,7 @@ class Sheet:
                     f"has {found}",
                     f"line {self.title_line} has {n} {of}; allowed is as many fields in every line, with {self.parted} between them",
                 )
-            yield line, row
+            yield line, row[self.row_names :]
 
     @property
     def parted(self) -> str:
@@ -360,6 +379,7 @@ class Sheet:
             {POINT: "decimal point", COMMA: "decimal comma"}.get(form.decimal, ""),
             f"encoding: {ENCODINGS[form.encoding]}",
             *(f"{what}: {self.called(k)}" for _, what, k in roles),
+            "names of the rows left out" if self.row_names else "",
             *more,
             counted(self.n_comments, "comment line") + " left out" if self.n_comments else "",
         ]
@@ -379,7 +399,13 @@ class Sheet:
         return f"column {k + 1} ({title})" if self.format.title_row == YES and title else f"column {k + 1}"
 
 
-def guess_separator(text: str, candidates: Sequence[str], named: Sequence[str]) -> str:
+def _lacks_a_title(rows: list[list[str]]) -> bool:
+    """Whether every row has one field more than the first: names without a title, as R writes them by write.table."""
+    n = _width(rows)
+    return len(rows) > 1 and all(_filled(row) == len(row) == n + 1 for row in rows[1:])
+
+
+def guess_separator(text: str, candidates: Sequence[str], named: Sequence[str], row_names: bool = False) -> str:
     """The separator that gives every row of the sample as many fields as the first one has, and more than one.
 
     It is counted outside quotes. A title among ``named`` tells it also where rows differ; else most rows must agree.
@@ -387,10 +413,14 @@ def guess_separator(text: str, candidates: Sequence[str], named: Sequence[str]) 
     best, most = NO_SEPARATOR, 0.5
     for each in candidates:
         rows = [row for row in _sample(text, each) if row[0][:1] not in ("#", "%")] or _sample(text, each)
-        if not rows or len(rows[0]) < 2:
+        if not rows or len(rows[0]) < 1 + (not row_names):
             continue
         n = _width(rows)
         share = sum(len(_fitted(row, n)) == n for row in rows) / len(rows)
+        if row_names and _lacks_a_title(rows):
+            share = 1.0
+        elif len(rows[0]) < 2:
+            continue
         if not set(named).isdisjoint(map(str.lower, map(str.strip, rows[0]))):
             share = 1.0 + share
         if share > most:

@@ -195,7 +195,8 @@ def decode(name: str, content: bytes, encoding: str = "") -> tuple[str, str]:
     elif encoding == "utf-16" and content[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         codec = "utf-16-le" if _zeros(content, 1) >= _zeros(content, 0) else "utf-16-be"
     try:
-        text = content.decode(codec)
+        # The end of a file under DOS is a sign of its own.
+        text = content.decode(codec).removesuffix("\x1a")
     except UnicodeDecodeError as error:
         before = content[max(error.start - 20, 0) : error.start].rpartition(b"\n")[2].decode(errors="ignore")
         found = f"has the byte 0x{content[error.start]:02X} after {quoted(before)}"

@@ -71,7 +71,7 @@ class Upload:
 _PRIVACY = "The page says how the file was read, and lets you change it. Nothing is kept after this page is closed, and nobody else sees it."
 _TEXTS = "One text file with a document on each line, or several of one document each; a table (.csv, .tsv) with a column of texts; or an .ldac file together with its vocabulary"
 _TABLE = (
-    "A table (CSV) of numbers, whose last column, unless you choose another, is {}. Columns at most 99, numbers at most 200,000 in all. "
+    "A table (CSV). Its last column that can be, unless you choose another, is {}. Of two words one counts as 1; names of rows and other columns of words are left out. Columns at most 99, numbers at most 200,000 in all. "
     + _PRIVACY
 )
 KINDS = {

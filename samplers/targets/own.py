@@ -5,7 +5,7 @@ so two pages with the same file share it, and a saved experiment says whether a 
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -24,12 +24,12 @@ MAX_NUMBERS = 200_000
 """In all rows and columns. A table is read while its page waits: so many take less than half a second."""
 ROUNDING, TINY = 1e-9, 1e-100
 """Numbers that differ by so little, as a share of the largest or at all, are the same: squares of less are lost."""
-MIN_ROWS = 10
+MIN_ROWS = 3
 MAX_COLUMNS = 98
 """Beside the answer. With an intercept and a scale they are 100 coordinates."""
 MAX_NAME = 30
 """Characters of a column's name."""
-MAX_SIZE = 1e6
+MAX_SIZE = 1e9
 """The largest number. Squares of it, summed over all rows, are still told from each other."""
 MAX_RATIO = 1e5
 """The largest ratio of the longest to the shortest direction of the covariates: its square is the condition of the
@@ -88,15 +88,23 @@ def held(key: object) -> Table | None:
     return _HELD.get(key) if isinstance(key, str) else None
 
 
-def read(files: Mapping[str, bytes], two_kinds: bool, form: Format = GUESSED) -> Table:
-    """A table from one file. One column, the last unless another is chosen, is the answer, and the others are numbers.
+def read(
+    files: Mapping[str, bytes],
+    two_kinds: bool,
+    form: Format = GUESSED,
+    least_columns: int = 2,
+    least_rows: int = MIN_ROWS,
+) -> Table:
+    """A table from one file. One column is the answer: the last that can be, unless another is chosen.
 
-    The answer is a number, or with ``two_kinds`` one of two numbers or words. Rows with a missing value are left out.
-    Raises :class:`~samplers.files.FileError` with the line and the column.
+    The answer is a number, or with ``two_kinds`` one of two numbers or words. Elsewhere the second of two words in
+    order counts as 1 and the first as 0. Other columns of words, those with one value in every row or with
+    none in most, and rows that lack a value of a column in use, are left out. There must be so many columns, the
+    answer included, and rows. Raises :class:`~samplers.files.FileError` with the line and the column.
     """
     name, content = one_file(files, "The data")
     with reading(name):
-        return _read(Sheet(name, content, form, titles=titles_of_numbers), two_kinds)
+        return _read(Sheet(name, content, form, titles=titles_of_numbers), two_kinds, least_columns, least_rows)
 
 
 def one_file(files: Mapping[str, bytes], what: str) -> tuple[str, bytes]:
@@ -120,62 +128,134 @@ def check_varies(name: str, columns: list[str], x: Array) -> None:
         )
 
 
-def _read(sheet: Sheet, two_kinds: bool) -> Table:
+def _read(sheet: Sheet, two_kinds: bool, least: int, least_rows: int) -> Table:
     name = sheet.name
-    names = names_of(sheet, "is explained by the others")
-    at = sheet.column("column", len(names) - 1)
+    names = names_of(sheet, "is explained by the others", least)
+    every = _bounded_rows(sheet, MAX_NUMBERS // len(names), f"{MAX_NUMBERS:,} numbers")
+    numeric = [k for k in range(len(names)) if sheet.is_number_column(every, k)]
+    values = {k: _values(sheet, every, k) for k in range(len(names))}
+    pairs = {k: found for k, found in values.items() if len(found) == 2}
+    varied = [k for k in numeric if len(values[k]) > 1]
+    fit = list(pairs) if two_kinds else varied or list(pairs)
+    at = sheet.column("column", fit[-1] if fit else len(names) - 1)
     assert at is not None
-    others = [k for k in range(len(names)) if k != at]
-    rows, left_out = complete_rows(sheet, MAX_NUMBERS // len(names), f"{MAX_NUMBERS:,} numbers")
-    of_x, answer = tuple(names[k] for k in others), f"the column {quoted(names[at])}"
-    x = sheet.numbers(rows, others, names, MAX_SIZE)
-    check_varies(name, [f"the column {quoted(each)}" for each in of_x], x)
+    others = [k for k in range(len(names)) if k != at and (k in numeric or k in pairs)]
+    empty = [k for k in others if 2 * sum(sheet.lacks(row, [k]) for _, row in every) > len(every)]
+    others = [k for k in others if k not in empty]
+    rows, lacking = _complete(sheet, every, [*others, at], least_rows)
+    x = _covariates(sheet, rows, others, numeric, pairs, names)
+    varies = x.std(axis=0) > np.maximum(ROUNDING * np.abs(x).max(axis=0), TINY)
+    words = [k for k in range(len(names)) if k not in {*others, *empty, at}]
+    constant = [k for k, one in zip(others, varies, strict=True) if not one]
+    left_out = [lacking, _listed("of words", words, names), _listed("with one value", constant, names)]
+    left_out.append(_listed("without most values", empty, names))
+    answer = f"the column {quoted(names[at])}"
+    of_x = tuple(_title(k, numeric, pairs, names) for k, one in zip(others, varies, strict=True) if one)
+    if len(of_x) + 1 < least:
+        more = "; ".join(filter(None, left_out))
+        allowed = f"allowed is at least one of numbers or of two words{f'; {more}' if more else ''}"
+        raise FileError(name, f"has no column beside {answer} that could explain it", allowed)
+    taken = sheet.taken(len(rows), [("column", "answer", at)], *left_out)
     if not two_kinds:
-        y = sheet.numbers(rows, [at], names, MAX_SIZE)[:, 0]
+        known = numeric if at in pairs else [at]
+        y = _covariates(sheet, rows, [at], known, pairs, names)[:, 0]
         if (y == y[0]).all():
             raise FileError(name, f"has the same number in every row of {answer}", "there is nothing to explain")
-        return Table(of_x, x, names[at], y, taken=sheet.taken(len(rows), [("column", "answer", at)], left_out))
+        return Table(of_x, x[:, varies], _title(at, known, pairs, names), y, taken=taken)
     answers = [row[at].strip() for _, row in rows]
     kinds = sorted(set(answers))
     if len(kinds) != 2:
         found = f"has {len(kinds):,} different {'value' if len(kinds) == 1 else 'values'} in {answer}"
         raise FileError(name, found, "it is what is explained; allowed are two, which are then the two kinds")
     y = np.array([1.0 if each == kinds[1] else -1.0 for each in answers])
-    taken = sheet.taken(len(rows), [("column", "answer", at)], left_out)
-    return Table(of_x, x, names[at], y, (kinds[0][:MAX_NAME], kinds[1][:MAX_NAME]), taken)
+    return Table(of_x, x[:, varies], names[at], y, (kinds[0][:MAX_NAME], kinds[1][:MAX_NAME]), taken)
 
 
-def complete_rows(sheet: Sheet, most: int, what: str) -> tuple[list[tuple[int, list[str]]], str]:
+def _values(sheet: Sheet, rows: list[tuple[int, list[str]]], k: int) -> list[str]:
+    """The different values of a column that are there, in order; not all of them where there are more than two."""
+    found = set[str]()
+    for _, row in rows:
+        if not sheet.lacks(row, [k]):
+            found.add(row[k].strip())
+        if len(found) > 2:
+            break
+    return sorted(found)
+
+
+def _covariates(
+    sheet: Sheet,
+    rows: list[tuple[int, list[str]]],
+    columns: list[int],
+    numeric: list[int],
+    pairs: Mapping[int, list[str]],
+    names: list[str],
+) -> Array:
+    """The numbers in the columns (rows, columns); of two words the second is 1 and the first 0."""
+    x = np.empty((len(rows), len(columns)))
+    of_numbers = [k for k in columns if k in numeric]
+    if of_numbers:
+        x[:, [k in numeric for k in columns]] = sheet.numbers(rows, of_numbers, names, MAX_SIZE)
+    for j, k in enumerate(columns):
+        if k not in numeric:
+            x[:, j] = [row[k].strip() == pairs[k][1] for _, row in rows]
+    return x
+
+
+def _title(k: int, numeric: list[int], pairs: Mapping[int, list[str]], names: list[str]) -> str:
+    """A column's name; of two words that of the one that counts as 1, too."""
+    return names[k] if k in numeric else f"{names[k]}={pairs[k][1]}"[:MAX_NAME].strip()
+
+
+def _listed(what: str, columns: list[int], names: list[str]) -> str:
+    """The columns that are left out, in words; nothing where there are none."""
+    shown = ", ".join(names[k] for k in columns[:5]) + (" …" if len(columns) > 5 else "")
+    return f"{counted(len(columns), 'column')} {what} left out: {shown}" if columns else ""
+
+
+def complete_rows(sheet: Sheet, least: int, most: int, what: str) -> tuple[list[tuple[int, list[str]]], str]:
     """The rows without missing values, and how many were left out, in words.
 
-    Raises :class:`~samplers.files.FileError` for more than ``most`` rows, which is ``what`` is bounded, and for few.
+    Raises :class:`~samplers.files.FileError` for more than ``most`` rows, which is ``what`` is bounded, and for
+    fewer than ``least``.
     """
+    return _complete(sheet, _bounded_rows(sheet, most, what), range(sheet.n_columns), least)
+
+
+def _bounded_rows(sheet: Sheet, most: int, what: str) -> list[tuple[int, list[str]]]:
     rows: list[tuple[int, list[str]]] = []
-    columns, lacking = range(sheet.n_columns), 0
-    for n, (line, row) in enumerate(sheet.rows()):
-        if n == most:
+    for line, row in sheet.rows():
+        if len(rows) == most:
             raise FileError(f"{sheet.name}, line {line}", f"is one of more than {what}", "so many are not allowed")
-        if sheet.lacks(row, columns):
-            lacking += 1
-        else:
-            rows.append((line, row))
+        rows.append((line, row))
+    return rows
+
+
+def _complete(
+    sheet: Sheet, every: list[tuple[int, list[str]]], columns: Sequence[int], least: int
+) -> tuple[list[tuple[int, list[str]]], str]:
+    """The rows that lack no value of these columns, and how many do, in words."""
+    rows = [(line, row) for line, row in every if not sheet.lacks(row, columns)]
+    lacking = len(every) - len(rows)
     left_out = f"{counted(lacking, 'row')} with a missing value left out" if lacking else ""
-    if len(rows) < MIN_ROWS:
+    if len(rows) < least:
         more = f", and {left_out}" if lacking else ""
-        raise FileError(sheet.name, f"has {counted(len(rows), 'row')} of data{more}", f"allowed are {MIN_ROWS} or more")
+        raise FileError(sheet.name, f"has {counted(len(rows), 'row')} of data{more}", f"allowed are {least} or more")
     return rows, left_out
 
 
-def names_of(sheet: Sheet, last: str) -> list[str]:
-    """The names of the columns; ``last`` says what the last one is. Raises :class:`~samplers.files.FileError`."""
+def names_of(sheet: Sheet, last: str, least: int = 2) -> list[str]:
+    """The names of the columns, of which there must be so many; ``last`` says what the last one is.
+
+    Raises :class:`~samplers.files.FileError`.
+    """
     place = f"{sheet.name}, line {sheet.title_line}"
     names = ["".join(c if c.isprintable() else " " for c in each).strip()[:MAX_NAME].strip() for each in sheet.titles]
-    if not 2 <= len(names) <= MAX_COLUMNS + 1:
+    if not least <= len(names) <= MAX_COLUMNS + 1:
         parts = "tabs, semicolons, vertical bars, commas or spaces between them"
         raise FileError(
             place,
             f"has {counted(len(names), 'column')}",
-            f"allowed are 2 to {MAX_COLUMNS + 1}, {parts}, of which the last {last}",
+            f"allowed are {least} to {MAX_COLUMNS + 1}, {parts}, of which the last {last}",
         )
     seen = set[str]()
     for k, each in enumerate(names, 1):
@@ -192,6 +272,8 @@ class OfTable(Target):
 
     data_parameter: ClassVar[str] = "table"
     """The parameter that names the table."""
+    least_columns: ClassVar[int] = 2
+    """The columns that a table must have, the answer included."""
     two_kinds: ClassVar[bool]
     """Whether the answer is one of two kinds, or a number."""
     built_in: ClassVar[Mapping[str, Callable[[], Table]]]
@@ -202,7 +284,7 @@ class OfTable(Target):
     @classmethod
     def read(cls, files: Mapping[str, bytes], form: Format = GUESSED) -> Table:
         """Somebody's own table, for :func:`keep`. Raises :class:`~samplers.files.FileError`."""
-        return read(files, cls.two_kinds, form)
+        return read(files, cls.two_kinds, form, cls.least_columns)
 
     def __init__(self, **values: Any):
         super().__init__(**values)

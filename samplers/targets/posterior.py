@@ -82,6 +82,7 @@ class TypedPosterior(OfTable, Boxed):
     source = "Typed by you"
     provides = DATA | {MODE}
     two_kinds = False
+    least_columns = 1
     watched = True
     built_in = {name: preset.table for name, preset in PRESETS.items()}
     potential, gradient, batch = potential, gradient, batch

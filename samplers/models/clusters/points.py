@@ -15,6 +15,7 @@ from sgmcmc_lab.samplers.targets.tables import table
 MAX_POINTS = 20_000
 """With so many a sweep over all of them takes some hundredths of a second a cluster."""
 
+MIN_POINTS = 10
 MAX_GROUPS = 100
 """Known groups: a column with more different words names each row, not its group."""
 
@@ -94,7 +95,7 @@ def read(files: Mapping[str, bytes], form: Format = GUESSED) -> Points:
 def _read(sheet: Sheet) -> Points:
     name = sheet.name
     names = names_of(sheet, "may hold words, the known groups")
-    rows, left_out = complete_rows(sheet, MAX_POINTS, f"{MAX_POINTS:,} rows")
+    rows, left_out = complete_rows(sheet, MIN_POINTS, MAX_POINTS, f"{MAX_POINTS:,} rows")
     last = len(names) - 1
     at = sheet.column("column", None if sheet.is_number_column(rows, last) else last)
     columns = [k for k in range(len(names)) if k != at]

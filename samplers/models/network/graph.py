@@ -286,7 +286,7 @@ def _is_id(cell: str) -> bool:
 
 
 def _read_edges(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
-    sheet = Sheet(file, content, form, titles=titles_of_edges)
+    sheet = Sheet(file, content, form, titles=titles_of_edges, row_names=False)
     if sheet.n_columns < 2:
         raise FileError(
             f"{file}, line {sheet.title_line}",

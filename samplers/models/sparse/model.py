@@ -16,6 +16,7 @@ from sgmcmc_lab.samplers.targets.long_run import column_of
 from sgmcmc_lab.samplers.targets.own import Table, read
 from sgmcmc_lab.samplers.targets.probit_lasso import MADE_WITH, MOST, made
 
+MIN_ROWS = 10
 FOLLOWED = 4
 """Coefficients whose means, R-hat and autocorrelation are on the page: the first ones."""
 MADE_NAMES = tuple(f"made with {value:g} × strength" for value in MADE_WITH)
@@ -84,7 +85,7 @@ class Sparse(Model):
     @classmethod
     def read(cls, files: Mapping[str, bytes], tell: Tell = untold, form: Format = GUESSED) -> Table:
         """A table of numbers; one column, the last unless another is chosen, is explained by the others."""
-        found = read(files, False, form)
+        found = read(files, False, form, least_rows=MIN_ROWS)
         if len(found.names) < FOLLOWED:
             columns = f"has {len(found.names)} columns beside the one that they explain"
             raise FileError("The data", columns, f"allowed are {FOLLOWED} to 98")

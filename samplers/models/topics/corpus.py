@@ -463,7 +463,9 @@ def titles_of_texts(first: list[str], rest: list[list[str]]) -> bool:
 
 
 def _from_table(name: str, content: bytes, tell: Tell, form: Format) -> Corpus:
-    sheet = Sheet(name, content, form, titles=titles_of_texts, comments=False, spaces=False, named=TEXT_COLUMNS)
+    sheet = Sheet(
+        name, content, form, titles=titles_of_texts, comments=False, spaces=False, named=TEXT_COLUMNS, row_names=False
+    )
     if not sheet.n_columns:
         raise FileError(f"{name}, line 1", "is empty", "allowed is a table with a column of texts")
     lower = [title.lower() for title in sheet.titles]

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +11,14 @@ from scipy import special
 from sgmcmc_lab.samplers import Experiment, Run
 from sgmcmc_lab.samplers.choices import make_target
 from sgmcmc_lab.samplers.experiment import RunSpec
+from sgmcmc_lab.samplers.file_format import Format
 from sgmcmc_lab.samplers.files import FileError
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import own
 from sgmcmc_lab.samplers.targets.linear_table import TableLinear
 from sgmcmc_lab.samplers.targets.logistic_table import TableLogistic
 from sgmcmc_lab.samplers.targets.own import keep
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 from tests.helpers.cases import for_each
 
 
@@ -65,26 +68,104 @@ BAD = {
     "an underscore": (changed(11, 2, "1_000"), ["line 13", "'1_000'", "the column 'y'", "a number"]),
     "Arabic digits": (changed(11, 2, "١٢"), ["line 13", "'١٢'", "the column 'y'", "a number"]),
     "most missing": (
-        csv([(a, b, y if a > 5 else "NA") for a, b, y in ROWS]),
-        ["6 rows of data", "and 6 rows with a missing value left out", "10 or more"],
+        csv([(a, b, y if a > 9 else "NA") for a, b, y in ROWS]),
+        ["2 rows of data", "and 10 rows with a missing value left out", "3 or more"],
     ),
-    "infinite": (changed(1, 0, "1e999"), ["line 3", "'1e999'", "1,000,000"]),
-    "large": (changed(1, 0, "2e6"), ["line 3", "1,000,000"]),
+    "infinite": (changed(1, 0, "1e999"), ["line 3", "'1e999'", "1,000,000,000"]),
+    "large": (changed(1, 0, "2e9"), ["line 3", "1,000,000,000"]),
     "a field too many": (GOOD + b"\n1,2,3,4", ["line 14", "4 fields", "3 names"]),
     "a field too few": (GOOD + b"\n1,2", ["line 14", "2 fields"]),
     "an empty name": (csv(ROWS, "a,,y"), ["line 1", "no name for column 2"]),
     "a name twice": (csv(ROWS, "a,a,y"), ["line 1", "'a' twice"]),
     "one column": (b"y\n" + b"\n".join(b"%d" % k for k in range(20)), ["line 1", "1 column:", "2 to 99"]),
     "many columns": (b",".join(b"c%d" % k for k in range(100)), ["line 1", "100 columns"]),
-    "few rows": (csv(ROWS[:9]), ["has 9 rows", "10 or more"]),
+    "few rows": (csv(ROWS[:2]), ["has 2 rows", "3 or more"]),
     "no rows": (b"a,b,y\n", ["has 0 rows"]),
     "nothing at all": (b"", ["line 1", "0 columns"]),
-    "the same everywhere": (csv([(1, b, y) for _, b, y in ROWS]), ["same number in every row", "'a'"]),
-    "nothing to explain": (csv([(a, b, 2) for a, b, _ in ROWS]), ["'y'", "nothing to explain"]),
+    "nothing that explains": (
+        csv([(1, 2, y) for *_, y in ROWS]),
+        ["no column beside", "'y'", "2 columns with one value"],
+    ),
     "a wrong byte in UTF-8": (GOOD.replace(b"a,b", "éñü,b".encode() + b"\xe9"), ["line 1", "UTF-8"]),
     "too many numbers": (b"a,y\n" + b"1,2\n3,4\n" * 50_001, ["line 100002", "200,000 numbers"]),
     "too many bytes": (b"a,y\n" + b" " * own.MAX_BYTES, ["5,000,004 bytes"]),
 }
+
+
+def of_r(end="", quote='"'):
+    """A file as R writes it: with the names of the rows."""
+    rows = [f"{quote}{k + 1}{quote},{a},{b},{y}" for k, (a, b, y) in enumerate(ROWS)]
+    return ("\n".join([f"{end}{quote}a{quote},{quote}b{quote},{quote}y{quote}", *rows])).encode()
+
+
+WORDS = [(f"2020-01-{k + 10}", "man" if k % 2 else "woman", "abc"[k % 3], 7, *ROWS[k]) for k in range(12)]
+NAMES = "day,sex,group,site,a,b,y"
+PEOPLES = {
+    "write.csv of R": (of_r('"",'), "names of the rows left out"),
+    "to_csv of pandas": (of_r(",", ""), "names of the rows left out"),
+    "write.table of R": (of_r().replace(b",", b" "), "names of the rows left out"),
+    "a title of the rows' names": (of_r('" ",'), "names of the rows left out"),
+    "the end of a DOS file": (GOOD + b"\n\x1a", ""),
+    "a missing value in a column of words": (
+        csv([(w, *row) for w, row in zip(["", *"abcdefghijk"], ROWS, strict=True)], "note,a,b,y"),
+        "1 column of words left out: note",
+    ),
+    "an empty column": (csv([("", *row) for row in ROWS], "note,a,b,y"), "1 column of words left out: note"),
+    "a column with few values": (
+        csv([(k if k < 3 else "NA", *row) for k, row in enumerate(ROWS)], "c,a,b,y"),
+        "1 column without most values left out: c",
+    ),
+    "one value": (csv([(7, *row) for row in ROWS], "site,a,b,y"), "1 column with one value left out: site"),
+    "one value last": (csv([(*row, 7) for row in ROWS], "a,b,y,site"), "1 column with one value left out: site"),
+}
+
+
+@for_each("kind", PEOPLES)
+def test_files_as_people_have_them(kind):
+    """Fails where the names of rows, or a column that no regression can use, refuse a file, or are not said."""
+    content, said = PEOPLES[kind]
+    table = TableLinear.read({"mine.csv": content})
+    assert (table.names, table.answer) == (("a", "b"), "y")
+    np.testing.assert_array_equal(np.column_stack([table.x, table.y]), ROWS)
+    assert said in table.taken.sentence
+
+
+def test_two_words_are_0_and_1_and_other_words_are_left_out():
+    table = TableLinear.read({"mine.csv": csv(WORDS, NAMES)})
+    assert (table.names, table.answer) == (("sex=woman", "a", "b"), "y")
+    np.testing.assert_array_equal(table.x[:, 0], [1, 0] * 6)
+    assert "2 columns of words left out: day, group; 1 column with one value left out: site" in table.taken.sentence
+    typed = TypedPosterior.read({"mine.csv": csv([(row[1], row[2]) for row in WORDS], "sex,group")})
+    assert (typed.names, typed.answer) == ((), "sex=woman")
+    np.testing.assert_array_equal(typed.y, [1, 0] * 6)
+
+
+def test_a_chosen_answer_stays_the_answer():
+    """The column is counted behind the names of the rows, in a file that is read again with the same choice."""
+    table = TableLinear.read({"mine.csv": of_r('"",')}, Format(column="a"))
+    again = TableLinear.read({"mine.csv": of_r('"",')}, table.taken.format)
+    assert (table.answer, again.answer, table.taken.format.column) == ("a", "a", "1")
+
+
+def test_a_chosen_answer_that_never_changes_is_refused():
+    with pytest.raises(FileError, match="'y': there is nothing to explain"):
+        TableLinear.read({"mine.csv": csv([(a, b, 2) for a, b, _ in ROWS])}, Format(column="y"))
+
+
+def test_one_column_is_enough_for_a_typed_posterior():
+    table = TypedPosterior.read({"mine.csv": b"y\n" + b"\n".join(b"%d" % k for k in range(8))})
+    assert (table.names, table.answer, table.x.shape) == ((), "y", (8, 0))
+
+
+CASES = Path(__file__).parents[4] / "shared" / "cases"
+
+
+@for_each("name", ["r_write_csv.csv", "r_write_table.txt"])
+def test_small_files_that_failed(name):
+    if not CASES.is_dir():
+        pytest.skip("the cases are not here")
+    table = TableLinear.read({name: (CASES / name).read_bytes()})
+    assert (table.names, table.answer) == (("x",), "y")
 
 
 @for_each("kind", BAD)
