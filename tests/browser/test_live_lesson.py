@@ -401,7 +401,7 @@ def test_another_claim_in_the_file_is_seen(opened, text, fault):
     if fault == "length":
         claim["full"] = 4
     else:
-        claim["goal"]["below"] = claim["quick"]["below"] = 0.6
+        claim["goal"]["below"] = 0.6
     page = opened(with_pages(text, pages), fragment="#answers=1.2")
     page.wait_for_function(MOVES)
     page.locator("#speed").press("End")

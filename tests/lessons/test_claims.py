@@ -191,7 +191,7 @@ def test_every_seed_is_in_the_result():
     ],
 )
 def test_the_recorded_number(goal, ours, reason):
-    recorded = claim(goal, Paper("1", 1.0, ours, "r"))
+    recorded = claim(goal, Paper("1", "printed", "", 1.0, ours, "r"))
     assert judge(recorded, goal, [NEAR], full=True).reason == reason
     assert judge(recorded, goal, [NEAR], full=False).passed
     assert judge(claim(goal), goal, [NEAR], full=True).passed
