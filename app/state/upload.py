@@ -71,14 +71,14 @@ class Upload:
 _PRIVACY = "The page says how the file was read, and lets you change it. Nothing is kept after this page is closed, and nobody else sees it."
 _TEXTS = "One text file with a document on each line, or several of one document each; a table (.csv, .tsv) with a column of texts; or an .ldac file together with its vocabulary"
 _TABLE = (
-    "A table (CSV). Its last column that can be, unless you choose another, is {}. Of two words one counts as 1; names of rows and other columns of words are left out. Columns at most 99, numbers at most 200,000 in all. "
+    "A table (CSV). The last suitable column, unless you choose another, is {}. In a column of two words one counts as 1; row names and other columns of words are left out. At most 99 columns and 200,000 numbers in all. "
     + _PRIVACY
 )
 KINDS = {
     "topics": Kind(MODELS["topics"], "Your own documents", True, f"{_TEXTS}. At most 30 MB. {_PRIVACY}"),
     "network": Kind(
         MODELS["network"], "Your own network", False,
-        f"A table (.csv, .tsv, .txt, .edges) with a row for each edge and its two ends in two columns; or GraphML. At most 5,000 nodes and 100,000 edges. {_PRIVACY}",
+        f"A table (.csv, .tsv, .txt, .edges) with a row for each edge and its two ends in two columns, or an adjacency matrix; or GraphML. At most 5,000 nodes and 100,000 edges. {_PRIVACY}",
     ),
     "clusters": Kind(
         MODELS["clusters"], "Your own points", False,

@@ -14,7 +14,7 @@ const SLICE = 12
 /** @typedef {import("./engine.js").Engine} Engine */
 /** A claim; of each lane the run at reduced length, and the exact value.
  * @typedef {{place: number, measure: import("./measures.js").Measure, lanes: Array<{run: any, exact: number | null}>, quantity: string,
- *   goal: import("./claims.js").Goal, seeds: number}} SeparateClaim */
+ *   seeds: number} & import("./claims.js").Goals} SeparateClaim */
 /** The memory, the sizes of arrays, and the step's target. @typedef {{engine: Engine, constants: Record<string, number>, target: any}} Host */
 /** @typedef {Generator<undefined, Found, unknown>} Work */
 

@@ -17,7 +17,7 @@ const TROUBLE = "Some of the sweep's runs do not determine this number: they ble
 /** @typedef {import("./claims.js").Estimate} Estimate */
 /** One lane with values on the sweep's axes. `time` is the time of a step.
  * @typedef {{lane: number, values: Record<string, any>, run: any, exact: number | null, follows: import("./followed.js").Follows | null, time: number}} Point */
-/** @typedef {{place: number, lanes: number[], quantity: string, reduction: string, where: Record<string, any>, goal: import("./claims.js").Goal}} SweptClaim */
+/** @typedef {{place: number, lanes: number[], quantity: string, reduction: string, where: Record<string, any>} & import("./claims.js").Goals} SweptClaim */
 /** `log` and `numeric` describe the drawn axis; with `sizes`, the absolute value of a bias is drawn.
  * @typedef {{points: Point[], seeds: number, measure: import("./measures.js").Measure, quantity: string, perRoot: number | null, cells: Record<number, any>,
  *   claims: SweptClaim[], axis: string, values: any[], numeric: boolean, log: boolean, sizes: boolean, names: string[]}} Given */

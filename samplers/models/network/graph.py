@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import SFC64, Generator
 from numpy.typing import NDArray
 
-from sgmcmc_lab.samplers.file_format import GUESSED, Format, Sheet, Taken, counted, taken_text, to_number
+from sgmcmc_lab.samplers.file_format import GUESSED, YES, Format, Sheet, Taken, counted, taken_text, to_number
 from sgmcmc_lab.samplers.files import FileError, Tell, count_lines, decode, quoted, reading, short_name, untold
 
 MAX_BYTES = 5_000_000
@@ -293,9 +293,14 @@ def _read_edges(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
             "has one column",
             "allowed are two columns or more, two of which are the ends of the edges",
         )
+    # As R and pandas write them, the first column has no title and holds the names of the rows.
+    unnamed = sheet.format.title_row == YES and sheet.n_columns > 2 and not sheet.titles[0]
+    rows = list(sheet.rows()) if unnamed else sheet.rows()
+    if isinstance(rows, list) and [row[0].strip() for _, row in rows] == sheet.titles[1:]:
+        return _of_matrix(sheet, rows, tell)
     plain = [_plain(title) for title in sheet.titles]
     named = [next((k for k, each in enumerate(plain) if each in ends), None) for ends in (SOURCES, TARGETS)]
-    first, second = (0, 1) if None in named else named
+    first, second = (unnamed, unnamed + 1) if None in named else named
     source, target = sheet.column("source", first), sheet.column("target", second)
     assert source is not None and target is not None
     if source == target:
@@ -304,7 +309,7 @@ def _read_edges(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
         )
     shape = _Shape(file, sheet.n_lines, tell)
     n_rows = lacking = 0
-    for n_rows, (line, row) in enumerate(sheet.rows(), 1):
+    for n_rows, (line, row) in enumerate(rows, 1):
         shape.tell(n_rows - 1, line)
         if sheet.lacks(row, (source, target)):
             lacking += 1
@@ -314,7 +319,8 @@ def _read_edges(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
     if names and all(_is_id(name) and name == str(int(name)) for name in names):
         numbers = sorted(int(name) for name in names)
         first = min(numbers[0], 1)
-        if numbers[-1] - first < MAX_NODES:
+        # Nodes that are numbered have few gaps; numbers with many are names.
+        if numbers[-1] - first < min(MAX_NODES, 2 * len(numbers)):
             numbers = list(range(first, numbers[-1] + 1))
         names = [str(number) for number in numbers]
     index = {name: number for number, name in enumerate(names)}
@@ -328,6 +334,27 @@ def _read_edges(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
         shape.loops(),
         f"{between:,} numbers between that have no edge are nodes, too" if between else "",
     )
+    return make_graph(tuple(names), [(index[a], index[b]) for a, b in shape.edges], taken=taken)
+
+
+def _of_matrix(sheet: Sheet, rows: list[tuple[int, list[str]]], tell: Tell) -> Graph:
+    """The graph of an adjacency matrix: an edge stands where the number of one of its two cells is not 0."""
+    names = sheet.titles[1:]
+    shape, seen = _Shape(sheet.name, sheet.n_lines, tell), set[tuple[int, int]]()
+    for k, (line, row) in enumerate(rows):
+        shape.tell(k, line)
+        shape.node(sheet.title_line, names[k])
+        for j, cell in enumerate(row[1:]):
+            number = to_number(cell, ".")
+            if number is None:
+                raise shape.error(line, cell, "allowed are numbers, for the file is the matrix of a graph")
+            if number and (j, k) not in seen:
+                seen.add((k, j))
+                shape.edge(line, names[k], names[j])
+    if len(shape.lines) < len(names):
+        raise shape.wrong(sheet.title_line, "has a name twice", "allowed are different names of the nodes")
+    index = {name: number for number, name in enumerate(names)}
+    taken = sheet.taken(len(rows), (), "the matrix of a graph", shape.loops())
     return make_graph(tuple(names), [(index[a], index[b]) for a, b in shape.edges], taken=taken)
 
 

@@ -242,6 +242,11 @@ EDGES = {
     "an end missing": ("a,b\nb,\nb,c\n,c\nc,d\n", "5 rows; separator: comma; title row: no; encoding: UTF-8; source: column 1; target: column 2; 2 rows with a missing end left out.", "abcd"),
     "separators at the ends": ("a,b,\nb,c,\nc,d,\n", "2 columns and 3 rows", "abcd"),
     "numbers between": ("1,2\n2,3\n3,6\n", "2 numbers between that have no edge are nodes, too.", "123456"),
+    "numbers that are names": ("source,target\n1001,1003\n1003,4710\n4710,2222\n", "2 columns and 3 rows", ("1001", "1003", "2222", "4710")),
+    "edges of R": ('"","from","to"\n"1","a","b"\n"2","b","c"\n"3","c","d"\n', "source: column 2 (from); target: column 3 (to)", "abcd"),
+    "edges of R without known titles": ('"","x","z"\n"1","a","b"\n"2","b","c"\n"3","c","d"\n', "source: column 2 (x); target: column 3 (z)", "abcd"),
+    "a matrix": (",a,b,c,d\na,0,1,0,0\nb,1,0,1,0\nc,0,1,0,2.5\nd,0,0,1,0\n", "the matrix of a graph", "abcd"),
+    "a matrix of one direction": (",a,b,c,d\na,1,1,0,0\nb,0,0,1,0\nc,0,0,0,1\nd,0,0,0,0\n", "1 edge from a node to itself left out", "abcd"),
     "sep=": ("sep=|\na|b\nb|c\nc|d\n", "2 columns and 3 rows; separator: vertical bar; title row: no", "abcd"),
     "UTF-16": ("\ufeffa\tb\nb\tc\nc\td\n".encode("utf-16-le"), "separator: tab; title row: no; encoding: UTF-16", "abcd"),
     "latin-1": ("é;ü\nü;ö\nö;ñandú\n".encode("latin-1"), "encoding: windows-1252", ("é", "ü", "ö", "ñandú")),
@@ -254,8 +259,20 @@ def test_edges(kind):
     graph = graph_of("g.csv", content if isinstance(content, bytes) else content.encode())
     assert graph.names == tuple(names)
     assert said in graph.taken.sentence, graph.taken.sentence
-    if kind not in ("numbers between", "names of one stem, each once"):
+    if kind not in ("numbers between", "names of one stem, each once", "numbers that are names"):
         assert graph.edges.tolist() == PATH
+
+
+@for_each(
+    ("content", "says"),
+    [
+        (",a,b,c,d\na,0,1,0,0\nb,1,0,x,0\nc,0,1,0,1\nd,0,0,1,0\n", "line 3, has 'x': allowed are numbers"),
+        (",a,a,c,d\na,0,1,0,0\na,1,0,1,0\nc,0,1,0,1\nd,0,0,1,0\n", "line 1, has a name twice"),
+    ],
+)
+def test_a_matrix_that_is_none_is_refused(content, says):
+    with pytest.raises(FileError, match=says):
+        graph_of("g.csv", content.encode())
 
 
 def test_the_ends_of_edges_can_be_chosen():
