@@ -221,7 +221,6 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
     compiled = [f for lesson in lessons for step in lesson.steps if step.spec is not None for f in needed(step.spec)]
     jit.prepare(compiled)
     report: dict[str, Any] = {}
-    runs: dict[str, dict[int, Outcome]] = {}
     passed: list[bool] = []
     checked: list[bool] = []
     near = 0
@@ -233,7 +232,7 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
         for lesson in lessons:
             print(f"{lesson.key}: {lesson.title}", flush=True)
             steps, began = [], time.monotonic()
-            outcomes = runs[lesson.key] = {}
+            outcomes: dict[int, Outcome] = {}
             for step in lesson.steps:
                 if not (step.claims or step.checks or ((options.plots or options.html) and step.new_spec)):
                     continue
@@ -248,7 +247,8 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
                 near += sum(result.passed and bool(result.later) for result in outcome.results)
                 checked += [result.passed for result in outcome.checks]
                 pictures = _figures().write(outcome, lesson, options.plots) if options.plots else []
-                outcomes[step.number] = outcome
+                if options.html is not None:
+                    outcomes[step.number] = outcome
                 steps.append(_step_data(outcome, pictures))
             report[lesson.key] = {"title": lesson.title, "file": lesson.file, "steps": steps}
             if options.html is not None:
@@ -264,7 +264,7 @@ def _run(lessons: Sequence[Lesson], options: argparse.Namespace) -> int:
     if options.table is not None:
         chosen = {lesson.key: lesson for lesson in lessons}
         when = record.conditions(machine())
-        made = {key: results.of(lesson, list(runs[key].values()), when) for key, lesson in chosen.items()}
+        made = {key: results.of(lesson, report[key]["steps"], when) for key, lesson in chosen.items()}
         if options.table == results.PAGE:
             results.keep(made)
         else:
@@ -308,8 +308,7 @@ def as_text(result: Result, what: str = "") -> str:
         lines.append(f"          seeds: {', '.join(f'{x:.6g}' for x in result.by_seed)}")
     if claim.paper is not None:
         paper = claim.paper
-        proof = f" ({paper.proof})" if paper.proof else ""
-        lines.append(f"          {paper.figure}: {paper.written}{proof}; {paper.reason or 'as here.'}")
+        lines.append(f"          {paper.figure}: {paper.with_source}; {paper.reason or 'as here.'}")
     if result.later:
         lines.append(f"          at full length: {result.later}")
     if result.reason:

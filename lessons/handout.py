@@ -150,8 +150,7 @@ def _claim(result: Result) -> str:
     allowed = f"{result.allowed:.2g}" if result.allowed is not None else ""
     says, paper = sentence(result.claim.says), result.claim.paper
     if paper is not None:
-        proof = f" ({sentence(paper.proof)})" if paper.proof else ""
-        says += f"<br><span class='small'>{sentence(paper.figure)}: {sentence(paper.written)}{proof}. {sentence(paper.reason)}</span>"
+        says += f"<br><span class='small'>{sentence(paper.figure)}: {sentence(paper.with_source)}. {sentence(paper.reason)}</span>"
     if result.reason:
         says += f"<br><span class='not'>{escape(result.reason)}</span>"
     last = f"<td class='number' data-name='tolerance'>{allowed}</td>" if allowed else "<td></td>"

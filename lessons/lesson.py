@@ -96,6 +96,11 @@ class Paper:
         """Where the number comes from, in words."""
         return ", ".join(filter(None, (KINDS.get(self.kind, ""), self.by)))
 
+    @property
+    def with_source(self) -> str:
+        """The number, and behind it where it comes from, if that is known."""
+        return f"{self.written} ({self.proof})" if self.proof else self.written
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from sgmcmc_lab.lessons import record
-from sgmcmc_lab.lessons.headless import Outcome
 from sgmcmc_lab.lessons.lesson import FIGURE, FORMULA, KINDS, PRINTED, SIMULATED, Claim, Lesson, Step, order_of, read
 from sgmcmc_lab.lessons.library import COURSE, paths_of
 
@@ -27,6 +26,8 @@ SHORT = {
     SIMULATED: "simulated by this project with the paper's settings",
 }
 
+NUMBERS = ("measured", "error", "expected", "tolerance", "passed")
+"""The fields of a report's claim that a record keeps."""
 Record = dict[str, Any]
 """A lesson's ``when``, ``settings``, numbers of its ``claims``, and which of its ``checks`` passed."""
 
@@ -46,20 +47,12 @@ def _measured_by(claim: Claim) -> list[Any]:
     return [*number, claim.reduction, claim.where, claim.change, asdict(claim.goal)]
 
 
-def of(lesson: Lesson, outcomes: Sequence[Outcome], when: Mapping[str, Any]) -> Record:
-    """The record of a lesson's run; ``when`` is one of :func:`lessons.record.conditions`."""
-    claims = [
-        {
-            "measured": record.plain(result.measured),
-            "error": record.plain(result.error),
-            "expected": result.expected,
-            "tolerance": record.plain(result.allowed),
-            "passed": result.passed,
-        }
-        for outcome in outcomes
-        for result in outcome.results
-    ]
-    checks = [result.passed for outcome in outcomes for result in outcome.checks]
+def of(lesson: Lesson, steps: Sequence[Mapping[str, Any]], when: Mapping[str, Any]) -> Record:
+    """The record of a lesson's run, of which ``steps`` are those of a report; ``when`` is one of
+    :func:`lessons.record.conditions`.
+    """
+    claims = [{name: claim[name] for name in NUMBERS} for step in steps for claim in step["claims"]]
+    checks = [check["passed"] for step in steps for check in step["checks"]]
     return {"when": record.in_words(when), "settings": settings(lesson), "claims": claims, "checks": checks}
 
 

@@ -67,8 +67,6 @@ def paper(claim: Claim, words: Callable[[str], str]) -> str:
     found = claim.paper
     if found is None:
         return ""
-    proof = f" ({words(found.proof)})" if found.proof else ""
-    number = f"{words(found.written)}{proof}"
     ours = f", ours {found.ours:g}" if found.ours is not None else ""
     reason = f" {words(found.reason)}" if found.reason else ""
-    return f"<br><span class='small'>{words(found.figure)}: {number}{ours}.{reason}</span>"
+    return f"<br><span class='small'>{words(found.figure)}: {words(found.with_source)}{ours}.{reason}</span>"

@@ -5,7 +5,7 @@ so two pages with the same file share it, and a saved experiment says whether a 
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -120,12 +120,17 @@ def one_file(files: Mapping[str, bytes], what: str) -> tuple[str, bytes]:
 
 def check_varies(name: str, columns: list[str], x: Array) -> None:
     """Raise :class:`~samplers.files.FileError` where a column of x (rows, columns) is constant, to rounding."""
-    for k in np.flatnonzero(x.std(axis=0) <= np.maximum(ROUNDING * np.abs(x).max(axis=0), TINY)):
+    for k in np.flatnonzero(~_varies(x)):
         raise FileError(
             name,
             f"has the same number in every row of {columns[k]}, to nine digits",
             "such a column says nothing; leave it out",
         )
+
+
+def _varies(x: Array) -> NDArray[np.bool_]:
+    """Whether the numbers of each column of x (rows, columns) differ by more than rounding."""
+    return np.asarray(x.std(axis=0) > np.maximum(ROUNDING * np.abs(x).max(axis=0), TINY))
 
 
 def _read(sheet: Sheet, two_kinds: bool, least: int, least_rows: int) -> Table:
@@ -139,35 +144,37 @@ def _read(sheet: Sheet, two_kinds: bool, least: int, least_rows: int) -> Table:
     fit = list(pairs) if two_kinds else varied or list(pairs)
     at = sheet.column("column", fit[-1] if fit else len(names) - 1)
     assert at is not None
-    others = [k for k in range(len(names)) if k != at and (k in numeric or k in pairs)]
-    empty = [k for k in others if 2 * sum(sheet.lacks(row, [k]) for _, row in every) > len(every)]
+    ones = {k: second for k, (_, second) in pairs.items() if k not in numeric}
+    others = [k for k in range(len(names)) if k != at and (k in numeric or k in ones)]
+    lacks = {k: np.array([sheet.lacks(row, (k,)) for _, row in every], dtype=bool) for k in (*others, at)}
+    empty = [k for k in others if 2 * lacks[k].sum() > len(every)]
     others = [k for k in others if k not in empty]
-    rows, lacking = _complete(sheet, every, [*others, at], least_rows)
-    x = _covariates(sheet, rows, others, numeric, pairs, names)
-    varies = x.std(axis=0) > np.maximum(ROUNDING * np.abs(x).max(axis=0), TINY)
+    rows, lacking = _complete(sheet, every, np.any([lacks[k] for k in (*others, at)], axis=0), least_rows)
+    x = _numbers(sheet, rows, others, ones, names)
+    varies = _varies(x)
     words = [k for k in range(len(names)) if k not in {*others, *empty, at}]
     constant = [k for k, one in zip(others, varies, strict=True) if not one]
     left_out = [lacking, _listed("of words", words, names), _listed("with one value", constant, names)]
     left_out.append(_listed("without most values", empty, names))
     answer = f"the column {quoted(names[at])}"
-    of_x = tuple(_title(k, numeric, pairs, names) for k, one in zip(others, varies, strict=True) if one)
+    of_x = tuple(_title(k, ones, names) for k, one in zip(others, varies, strict=True) if one)
     if len(of_x) + 1 < least:
         more = "; ".join(filter(None, left_out))
         allowed = f"allowed is at least one of numbers or of two words{f'; {more}' if more else ''}"
         raise FileError(name, f"has no column beside {answer} that could explain it", allowed)
-    taken = sheet.taken(len(rows), [("column", "answer", at)], *left_out)
+    role = ("column", "answer", at)
     if not two_kinds:
-        known = numeric if at in pairs else [at]
-        y = _covariates(sheet, rows, [at], known, pairs, names)[:, 0]
+        y = _numbers(sheet, rows, [at], ones, names)[:, 0]
         if (y == y[0]).all():
             raise FileError(name, f"has the same number in every row of {answer}", "there is nothing to explain")
-        return Table(of_x, x[:, varies], _title(at, known, pairs, names), y, taken=taken)
+        return Table(of_x, x[:, varies], _title(at, ones, names), y, taken=sheet.taken(len(rows), [role], *left_out))
     answers = [row[at].strip() for _, row in rows]
     kinds = sorted(set(answers))
     if len(kinds) != 2:
         found = f"has {len(kinds):,} different {'value' if len(kinds) == 1 else 'values'} in {answer}"
         raise FileError(name, found, "it is what is explained; allowed are two, which are then the two kinds")
     y = np.array([1.0 if each == kinds[1] else -1.0 for each in answers])
+    taken = sheet.taken(len(rows), [role], *left_out)
     return Table(of_x, x[:, varies], names[at], y, (kinds[0][:MAX_NAME], kinds[1][:MAX_NAME]), taken)
 
 
@@ -182,28 +189,22 @@ def _values(sheet: Sheet, rows: list[tuple[int, list[str]]], k: int) -> list[str
     return sorted(found)
 
 
-def _covariates(
-    sheet: Sheet,
-    rows: list[tuple[int, list[str]]],
-    columns: list[int],
-    numeric: list[int],
-    pairs: Mapping[int, list[str]],
-    names: list[str],
+def _numbers(
+    sheet: Sheet, rows: list[tuple[int, list[str]]], columns: list[int], ones: Mapping[int, str], names: list[str]
 ) -> Array:
-    """The numbers in the columns (rows, columns); of two words the second is 1 and the first 0."""
+    """The numbers in the columns (rows, columns); ``ones`` are columns of two words, each with the one that is 1."""
     x = np.empty((len(rows), len(columns)))
-    of_numbers = [k for k in columns if k in numeric]
-    if of_numbers:
-        x[:, [k in numeric for k in columns]] = sheet.numbers(rows, of_numbers, names, MAX_SIZE)
+    if of_numbers := [k for k in columns if k not in ones]:
+        x[:, [k not in ones for k in columns]] = sheet.numbers(rows, of_numbers, names, MAX_SIZE)
     for j, k in enumerate(columns):
-        if k not in numeric:
-            x[:, j] = [row[k].strip() == pairs[k][1] for _, row in rows]
+        if k in ones:
+            x[:, j] = [row[k].strip() == ones[k] for _, row in rows]
     return x
 
 
-def _title(k: int, numeric: list[int], pairs: Mapping[int, list[str]], names: list[str]) -> str:
+def _title(k: int, ones: Mapping[int, str], names: list[str]) -> str:
     """A column's name; of two words that of the one that counts as 1, too."""
-    return names[k] if k in numeric else f"{names[k]}={pairs[k][1]}"[:MAX_NAME].strip()
+    return f"{names[k]}={ones[k]}"[:MAX_NAME].strip() if k in ones else names[k]
 
 
 def _listed(what: str, columns: list[int], names: list[str]) -> str:
@@ -218,7 +219,8 @@ def complete_rows(sheet: Sheet, least: int, most: int, what: str) -> tuple[list[
     Raises :class:`~samplers.files.FileError` for more than ``most`` rows, which is ``what`` is bounded, and for
     fewer than ``least``.
     """
-    return _complete(sheet, _bounded_rows(sheet, most, what), range(sheet.n_columns), least)
+    rows, columns = _bounded_rows(sheet, most, what), range(sheet.n_columns)
+    return _complete(sheet, rows, [sheet.lacks(row, columns) for _, row in rows], least)
 
 
 def _bounded_rows(sheet: Sheet, most: int, what: str) -> list[tuple[int, list[str]]]:
@@ -231,10 +233,10 @@ def _bounded_rows(sheet: Sheet, most: int, what: str) -> list[tuple[int, list[st
 
 
 def _complete(
-    sheet: Sheet, every: list[tuple[int, list[str]]], columns: Sequence[int], least: int
+    sheet: Sheet, every: list[tuple[int, list[str]]], lacks: Iterable[bool], least: int
 ) -> tuple[list[tuple[int, list[str]]], str]:
-    """The rows that lack no value of these columns, and how many do, in words."""
-    rows = [(line, row) for line, row in every if not sheet.lacks(row, columns)]
+    """The rows that do not lack a value, and how many do, in words."""
+    rows = [row for row, incomplete in zip(every, lacks, strict=True) if not incomplete]
     lacking = len(every) - len(rows)
     left_out = f"{counted(lacking, 'row')} with a missing value left out" if lacking else ""
     if len(rows) < least:

@@ -32,7 +32,7 @@ TOKEN = re.compile(r"\\operatorname\{\w+\}|\\begin\{\w+\}|\\end\{\w+\}|\\[a-zA-Z
 MODIFIERS = (r"\tilde", r"\hat", r"\mathcal", r"\mathbb", r"\mathsf", r"\dot", r"\bar")
 SUMS = {r"\sum": np.add, r"\prod": np.multiply}
 RELATIONS = ("=", r"\leftarrow", r"\sim", r"\in", r"\ge", r"\le", r"\ni")
-STOPS = (",", "&", ")", "]", "}", ";", r"\\", "|", r"\rVert", "+", "-", "/", r"\quad", *RELATIONS, r"\end{pmatrix}", "")
+STOPS = (",", "&", ")", "]", "}", ";", r"\\", "|", r"\rVert", "+", "-", "/", *RELATIONS, r"\end{pmatrix}", "")
 
 
 class UnreadError(ValueError):

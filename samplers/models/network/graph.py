@@ -5,7 +5,7 @@ of it, and what is wrong is named with its line.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePath
@@ -295,9 +295,11 @@ def _read_edges(file: str, content: bytes, tell: Tell, form: Format) -> Graph:
         )
     # As R and pandas write them, the first column has no title and holds the names of the rows.
     unnamed = sheet.format.title_row == YES and sheet.n_columns > 2 and not sheet.titles[0]
-    rows = list(sheet.rows()) if unnamed else sheet.rows()
-    if isinstance(rows, list) and [row[0].strip() for _, row in rows] == sheet.titles[1:]:
-        return _of_matrix(sheet, rows, tell)
+    rows: Iterable[tuple[int, list[str]]] = sheet.rows()
+    if unnamed:
+        rows = listed = list(rows)
+        if [row[0].strip() for _, row in listed] == sheet.titles[1:]:
+            return _of_matrix(sheet, listed, tell)
     plain = [_plain(title) for title in sheet.titles]
     named = [next((k for k, each in enumerate(plain) if each in ends), None) for ends in (SOURCES, TARGETS)]
     first, second = (unnamed, unnamed + 1) if None in named else named
