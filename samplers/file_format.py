@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -168,13 +168,28 @@ TitleRow = Callable[[list[str], list[list[str]]], bool]
 
 
 def titles_of_numbers(first: list[str], rest: list[list[str]]) -> bool:
-    """A title row has a word above numbers; without a column of numbers, anything but numbers."""
+    """A title row has a word above numbers, or years above what are none; without a column of numbers, anything but
+    numbers.
+    """
     numeric = _numeric_columns(rest, len(first))
     if len(first) > 1 and not first[0].strip() and all(cell.strip() and not _numeric(cell) for cell in first[1:]):
         return True  # of rows with names
     if numeric:
-        return any(not is_missing(first[k]) and not _numeric(first[k]) for k in numeric)
+        words = any(not is_missing(first[k]) and not _numeric(first[k]) for k in numeric)
+        return words or (_are_years(first, numeric) and not any(_are_years(row, numeric) for row in rest))
     return any(not _numeric(cell) for cell in first)
+
+
+_YEARS_APART = (1, 2, 4, 5, 10)
+
+
+def _are_years(row: list[str], columns: list[int]) -> bool:
+    """Whether the cells in the columns are years, one after the other at equal distances."""
+    cells = [row[k].strip() for k in columns if k < len(row)]
+    if len(cells) < 2 or not all(re.fullmatch(r"(1[5-9]|2[01])[0-9]{2}", cell) for cell in cells):
+        return False
+    apart = {int(later) - int(earlier) for earlier, later in pairwise(cells)}
+    return len(apart) == 1 and abs(*apart) in _YEARS_APART
 
 
 def _numeric(cell: str) -> bool:
@@ -208,8 +223,8 @@ class Sheet:
     ):
         """``comments`` begin with # or %; ``spaces`` may part columns; ``named`` are titles that tell a separator.
 
-        A first column without a title holds the rows' names, as R and pandas write them: with ``row_names`` it is left
-        out.
+        A first column without a title holds the rows' names, as R and pandas write them, and a first line with the
+        numbers of rows and columns those, as scikit-learn writes them: with ``row_names`` they are left out.
 
         Raises :class:`~samplers.files.FileError`.
         """
@@ -228,6 +243,9 @@ class Sheet:
                 commented = re.findall(r"[#%][^\r\n]*", block[0])
                 self.n_comments = len(commented)
                 self.line, text = count_lines(name, block[0]), text[block.end() :]
+        self._counts = row_names and _begins_with_counts(text)
+        if self._counts:
+            self.line, text = self.line + 1, text.partition("\n")[2]
         self.text, self._comments = text, comments
         candidates = [each for each in SEPARATORS if each != NO_SEPARATOR and (spaces or each != " ")]
         separator = form.separator or first or guess_separator(text, candidates, named, row_names)
@@ -380,6 +398,7 @@ class Sheet:
             f"encoding: {ENCODINGS[form.encoding]}",
             *(f"{what}: {self.called(k)}" for _, what, k in roles),
             "names of the rows left out" if self.row_names else "",
+            "the line of counts left out" if self._counts else "",
             *more,
             counted(self.n_comments, "comment line") + " left out" if self.n_comments else "",
         ]
@@ -397,6 +416,17 @@ class Sheet:
             return NONE
         title = "".join(c if c.isprintable() else " " for c in self.titles[k])[:SHOWN_TITLE].strip()
         return f"column {k + 1} ({title})" if self.format.title_row == YES and title else f"column {k + 1}"
+
+
+def _begins_with_counts(text: str) -> bool:
+    """Whether the first line is as in scikit-learn's files: the number of rows, that of columns beside the last one,
+    and the names of the kinds.
+    """
+    first, _, rest = text.partition("\n")
+    counts = re.fullmatch(r"([0-9]{1,7}),([0-9]{1,4})(?:,[^,]*)*", first.strip())
+    if counts is None or rest.partition("\n")[0].count(",") != int(counts[2]):
+        return False
+    return sum(not line.isspace() for line in rest.splitlines() if line) == int(counts[1])
 
 
 def _lacks_a_title(rows: list[list[str]]) -> bool:

@@ -140,6 +140,8 @@ def quoted(value: Any) -> str:
     return shown if len(shown) <= 60 else shown[:57] + "…" + shown[0]
 
 
+_END_OF_DOS_FILE = re.compile(r'\x1a(?="?\s*\Z)')
+"""The end of a file under DOS is a sign of its own, which R's tables may have within the last quotes."""
 ENCODINGS = {
     "utf-8": "UTF-8",
     "utf-16": "UTF-16",
@@ -195,8 +197,7 @@ def decode(name: str, content: bytes, encoding: str = "") -> tuple[str, str]:
     elif encoding == "utf-16" and content[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         codec = "utf-16-le" if _zeros(content, 1) >= _zeros(content, 0) else "utf-16-be"
     try:
-        # The end of a file under DOS is a sign of its own.
-        text = content.decode(codec).removesuffix("\x1a")
+        text = _END_OF_DOS_FILE.sub("", content.decode(codec))
     except UnicodeDecodeError as error:
         before = content[max(error.start - 20, 0) : error.start].rpartition(b"\n")[2].decode(errors="ignore")
         found = f"has the byte 0x{content[error.start]:02X} after {quoted(before)}"

@@ -188,6 +188,34 @@ def bernoulli_logit(y, logit):
     return -mpmath.log(1 + mpmath.exp(-logit if y == 1 else logit))
 
 
+def log_binomial(y, n, logit):
+    return (
+        mpmath.loggamma(n + 1)
+        - mpmath.loggamma(y + 1)
+        - mpmath.loggamma(n - y + 1)
+        - y * mpmath.log(1 + mpmath.exp(-logit))
+        - (n - y) * mpmath.log(1 + mpmath.exp(logit))
+    )
+
+
+def negative_binomial(y, eta, phi):
+    m = mpmath.exp(eta)
+    choices = mpmath.loggamma(y + phi) - mpmath.loggamma(phi) - mpmath.loggamma(y + 1)
+    return choices + y * (eta - mpmath.log(m + phi)) + phi * mpmath.log(phi / (m + phi))
+
+
+def log_ndtr(x):
+    return mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2)
+
+
+def weibull(y, k, s):
+    return mpmath.log(k / s) + (k - 1) * mpmath.log(y / s) - (y / s) ** k
+
+
+def log1m_exp(x):
+    return mpmath.log(-mpmath.expm1(x))
+
+
 def poisson_log(y, eta):
     return y * eta - mpmath.exp(eta) - mpmath.loggamma(y + 1)
 
@@ -222,6 +250,9 @@ FUNCTIONS = (
     Case("log1p", "x", "log1p(x)", mpmath.log1p, ((-0.999, -1e-9, 1e-300, 0.7, 1e300),)),
     Case("log1p_square", "x", "log1p_square(x)", lambda x: mpmath.log(1 + x * x), ((-1e300, -1e-9, 1e-100, 0.7, 2e9, 1e300),)),
     Case("log1m_exp", "x", "log1m_exp(x)", lambda x: mpmath.log(1 - mpmath.exp(x)), ((-600.0, -0.7, -1e-9, -1e-300),)),
+    Case("log_ndtr", "x", "log_ndtr(x)", log_ndtr, ((-1e8, -37.0, -10.01, -9.99, -0.3, 0.3, 8.0, 30.0),)),
+    # Of its slope, −m(x + m) with m near −x, x² rounding errors are left.
+    Case("log_ndtr_slope", "x", "log_ndtr_slope(x)", lambda x: mpmath.exp(-x * x / 2 - log_ndtr(x)) / mpmath.sqrt(2 * mpmath.pi), ((-30.0, -10.01, -9.99, 0.3, 30.0),)),
     Case("sqrt", "x", "sqrt(x)", mpmath.sqrt, ((1e-300, 0.7, 1e300),)),
     Case("sin", "x", "sin(x)", mpmath.sin, ((1e-300, -1e-9, 0.7, 1e8),)),
     Case("cos", "x", "cos(x)", mpmath.cos, ((1e-9, 0.7, 1e8),)),
@@ -295,6 +326,21 @@ DENSITIES = (
     Case("lognormal_lpdf", "a, s > 0, t > 0", "lognormal_lpdf(t, a, s)", lambda a, s, t: normal(mpmath.log(t), a, s) - mpmath.log(t), ((-3.0, 700.0), LOGS, LOGS)),
     Case("bernoulli_logit_lpmf", "a", "bernoulli_logit_lpmf(y, a)", lambda a, y: bernoulli_logit(y, a), ((-600.0, -37.0, 0.3, 37.0, 600.0),), {"y": (0.0, 1.0)}),
     Case("poisson_log_lpmf", "a", "poisson_log_lpmf(y, a)", lambda a, y: poisson_log(y, a), ((-600.0, -1.0, 6.9, 13.815, 700.0),), {"y": (0.0, 1.0, 30.0, 1e6)}),
+    Case("binomial_logit_lpmf", "a", "binomial_logit_lpmf(y, n, a)", lambda a, y, n: log_binomial(y, n, a), ((-600.0, -13.0, 0.3, 37.0, 600.0),), {"y": (0.0, 1.0, 30.0), "n": (30.0, 1e6)}),
+    Case("binomial_logit_lpmf, all", "a", "binomial_logit_lpmf(y, n, a)", lambda a, y, n: log_binomial(y, n, a), ((-37.0, 0.3, 600.0),), {"y": (1e6,), "n": (1e6,)}),
+    Case("binomial_logit_lpmf, half", "a", "binomial_logit_lpmf(y, n, a)", lambda a, y, n: log_binomial(y, n, a), ((-1e-4, 1e-3, 5.0),), {"y": (5e8,), "n": (1e9,)}),
+    Case("neg_binomial_2_log_lpmf", "a, s > 0", "neg_binomial_2_log_lpmf(y, a, s)", lambda a, s, y: negative_binomial(y, a, s), ((-600.0, -1.0, 6.9, 300.0), (-30.0, 0.3, 2.0)), {"y": (0.0, 1.0, 30.0, 1e6)}),
+    # Towards Poisson's distribution the slope by log φ, of the size m²/φ, is a difference of terms of the size φ.
+    Case("neg_binomial_2_log_lpmf, large φ", "a, s > 0", "neg_binomial_2_log_lpmf(y, a, s)", lambda a, s, y: negative_binomial(y, a, s), ((-1.0, 2.0), (7.0, 10.0)), {"y": (0.0, 30.0)}, allowed=1e-6),
+    Case("weibull_lpdf", "s > 0, t > 0", "weibull_lpdf(y, s, t)", lambda s, t, y: weibull(y, s, t), ((-7.0, 0.3, 2.0), (-40.0, 0.3, 40.0)), {"y": (1e-30, 0.7, 1e6)}),
+    Case("weibull_lcdf", "s > 0, t > 0", "weibull_lcdf(y, s, t)", lambda s, t, y: log1m_exp(-((y / t) ** s)), ((-7.0, 0.3, 2.0), (-40.0, 0.3, 40.0)), {"y": (1e-30, 0.7, 1e6)}),
+    Case("weibull_lccdf", "s > 0, t > 0", "weibull_lccdf(y, s, t)", lambda s, t, y: -((y / t) ** s), ((-7.0, 0.3, 2.0), (-40.0, 0.3, 40.0)), {"y": (1e-30, 0.7, 1e6)}),
+    Case("normal_lcdf", "a, s > 0", "normal_lcdf(y, a, s)", lambda a, s, y: log_ndtr((y - a) / s), ((-1e8, -3.0, 0.25, 37.0, 1e8), (-2.0, 0.3, 40.0)), {"y": (0.25, -7.0)}),
+    Case("normal_lccdf", "a, s > 0", "normal_lccdf(y, a, s)", lambda a, s, y: log_ndtr((a - y) / s), ((-1e8, -37.0, 0.25, 3.0, 1e8), (-2.0, 0.3, 40.0)), {"y": (0.25, -7.0)}),
+    Case("lognormal_lcdf", "a, s > 0", "lognormal_lcdf(y, a, s)", lambda a, s, y: log_ndtr((mpmath.log(y) - a) / s), ((-3.0, 0.25, 700.0), (-2.0, 0.3, 40.0)), {"y": (1e-300, 0.7)}),
+    Case("lognormal_lccdf", "a, s > 0", "lognormal_lccdf(y, a, s)", lambda a, s, y: log_ndtr((a - mpmath.log(y)) / s), ((-700.0, 0.25, 3.0), (-2.0, 0.3, 40.0)), {"y": (1e-300, 0.7)}),
+    Case("exponential_lcdf", "s > 0", "exponential_lcdf(y, s)", lambda s, y: log1m_exp(-s * y), ((-300.0, -40.0, 0.3, 5.0),), {"y": (1e-9, 0.7)}),
+    Case("exponential_lccdf", "s > 0", "exponential_lccdf(y, s)", lambda s, y: -s * y, (LOGS,), {"y": (1e-9, 0.7)}),
     Case("von_mises_lpdf", "a, k > 0", "von_mises_lpdf(y, a, k)", lambda a, k, y: von_mises(y, a, k), ((-3.0, 0.25, 0.2501), CONCENTRATIONS), {"y": (0.25, 3.0)}),
     Case("log_mix", "0 < p < 1, a, b", "log_mix(p, normal_lpdf(y, a, 1), normal_lpdf(y, b, 1))", lambda p, a, b, y: log_mix(p, normal(y, a, 1), normal(y, b, 1)), (LOGITS, (-30.0, 0.3), (-0.5, 40.0)), {"y": (0.25, -5.0)}),
     Case("log_mix, a regression", "a, b", "log_mix(inv_logit(a + b), -1, -2)", lambda a, b: log_mix(1 / (1 + mpmath.exp(-a - b)), mpf(-1), mpf(-2)), ((-600.0, 600.0), (-3.0, 40.0))),

@@ -48,6 +48,8 @@ SPECIAL = {
     LAB + "log_i0e_slope": special.log_i0e_slope,
     LAB + "lgamma_half_step": special.lgamma_half_step,
     LAB + "lgamma_half_step_slope": special.lgamma_half_step_slope,
+    LAB + "log_ndtr": special.log_ndtr,
+    LAB + "log_ndtr_slope": special.log_ndtr_slope,
     LAB + "log_gamma_density": special.log_gamma_density,
     LAB + "log_sum_exp": special.log_sum_exp,
     LAB + "trigamma": special.trigamma,

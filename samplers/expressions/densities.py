@@ -114,6 +114,92 @@ def poisson_log(y: Any, log_rate: Any) -> Expression:
     return within(y, log_gamma_density(y + 1, log_rate))
 
 
+def binomial_logit(y: Any, trials: Any, logit: Any) -> Expression:
+    """The binomial distribution of y successes in so many trials, each with the probability 1/(1 + e^−logit)."""
+    log_p, log_q = -apply("log1p_exp", -logit), -apply("log1p_exp", logit)
+    # Of all successes, or none, no term is a large one, and the sum may be next to 0.
+    some = apply("sign", y) * apply("sign", trials - y)
+    inside = times(some, _binomial(y, trials, log_p, log_q)) + times(1 - some, y * log_p + (trials - y) * log_q)
+    return within(y, within(trials - y, inside))
+
+
+def neg_binomial_2_log(y: Any, log_mean: Any, precision: Any) -> Expression:
+    """The negative binomial distribution with the mean m = e^log_mean and the variance m + m²/precision."""
+    odds = log_mean - log(precision)
+    log_p, log_q = -apply("log1p_exp", odds), -apply("log1p_exp", -odds)
+    total, some = precision + y, apply("sign", y)
+    choices = _binomial(precision, total, log_p, log_q) + log(precision) - log(total)
+    return within(y, times(some, choices) + times(1 - some, times(precision, log_p)))
+
+
+def _binomial(y: Any, n: Any, log_p: Any, log_q: Any) -> Expression:
+    """log Γ(n + 1)/(Γ(y + 1)Γ(n − y + 1)) + y log p + (n − y) log q, for any real 0 ≤ y ≤ n.
+
+    As Poisson's probabilities, P(y; np)·P(n − y; nq)/P(n; n), in which nothing large cancels (Loader 2000).
+    """
+    log_n = log(n)
+    return (
+        log_gamma_density(y + 1, log_n + log_p)
+        + log_gamma_density(n - y + 1, log_n + log_q)
+        - log_gamma_density(n + 1, log_n)
+    )
+
+
+def weibull(y: Any, shape: Any, scale: Any) -> Expression:
+    """Weibull's distribution, with P(Y > y) = exp(−(y/scale)^shape)."""
+    slope = log(shape) - log(scale) + times(shape - 1, log(y) - log(scale))
+    return within(y, slope + weibull_lccdf(y, shape, scale))
+
+
+def weibull_lcdf(y: Any, shape: Any, scale: Any) -> Expression:
+    """log P(Y ≤ y) of Weibull's distribution."""
+    log_hazard = shape * (log(y) - log(scale))
+    # e^−h is 1 − h to the last digit where h < e⁻⁴⁰.
+    small = (1 - apply("sign", log_hazard + 40)) / 2
+    return within(y, times(small, log_hazard) + times(1 - small, apply("log1m_exp", -apply("exp", log_hazard))))
+
+
+def weibull_lccdf(y: Any, shape: Any, scale: Any) -> Expression:
+    """log P(Y > y) of Weibull's distribution."""
+    return _where_positive(y, -apply("exp", shape * (log(y) - log(scale))))
+
+
+def _where_positive(y: Any, log_above: Expression) -> Expression:
+    """log P(Y > y) of a positive Y: 0 where y ≤ 0, as are its slopes."""
+    sign = apply("sign", y)
+    return times((sign + apply("abs", sign)) / 2, log_above)
+
+
+def normal_lcdf(y: Any, mu: Any, sigma: Any) -> Expression:
+    """log P(Y ≤ y) of N(mu, sigma²)."""
+    return apply("log_ndtr", (y - mu) / sigma)
+
+
+def normal_lccdf(y: Any, mu: Any, sigma: Any) -> Expression:
+    """log P(Y > y) of N(mu, sigma²)."""
+    return apply("log_ndtr", (mu - y) / sigma)
+
+
+def lognormal_lcdf(y: Any, mu: Any, sigma: Any) -> Expression:
+    """log P(Y ≤ y) where log Y is N(mu, sigma²)."""
+    return within(y - SMALLEST, normal_lcdf(log(y), mu, sigma))
+
+
+def lognormal_lccdf(y: Any, mu: Any, sigma: Any) -> Expression:
+    """log P(Y > y) where log Y is N(mu, sigma²)."""
+    return _where_positive(y, normal_lccdf(log(y), mu, sigma))
+
+
+def exponential_lcdf(y: Any, rate: Any) -> Expression:
+    """log P(Y ≤ y) of the exponential distribution."""
+    return within(y, apply("log1m_exp", -rate * y))
+
+
+def exponential_lccdf(y: Any, rate: Any) -> Expression:
+    """log P(Y > y) of the exponential distribution."""
+    return _where_positive(y, -rate * y)
+
+
 def von_mises(y: Any, mu: Any, kappa: Any) -> Expression:
     """Von Mises' distribution on the circle."""
     fall = -2 * kappa * apply("sin", (y - mu) / 2) ** 2
@@ -141,6 +227,17 @@ DENSITIES: dict[str, Density] = {
     "lognormal_lpdf": Density(("y", "mean of log y", "sd of log y"), lognormal),
     "bernoulli_logit_lpmf": Density(("y", "logit of the probability"), bernoulli_logit),
     "poisson_log_lpmf": Density(("y", "log of the mean"), poisson_log),
+    "binomial_logit_lpmf": Density(("y", "trials", "logit of the probability"), binomial_logit),
+    "neg_binomial_2_log_lpmf": Density(("y", "log of the mean", "precision"), neg_binomial_2_log),
+    "weibull_lpdf": Density(("y", "shape", "scale"), weibull),
+    "normal_lcdf": Density(("y", "mean", "sd"), normal_lcdf),
+    "normal_lccdf": Density(("y", "mean", "sd"), normal_lccdf),
+    "lognormal_lcdf": Density(("y", "mean of log y", "sd of log y"), lognormal_lcdf),
+    "lognormal_lccdf": Density(("y", "mean of log y", "sd of log y"), lognormal_lccdf),
+    "exponential_lcdf": Density(("y", "rate"), exponential_lcdf),
+    "exponential_lccdf": Density(("y", "rate"), exponential_lccdf),
+    "weibull_lcdf": Density(("y", "shape", "scale"), weibull_lcdf),
+    "weibull_lccdf": Density(("y", "shape", "scale"), weibull_lccdf),
     "von_mises_lpdf": Density(("y", "mean direction", "concentration"), von_mises),
     "log_gamma_density": Density(("shape", "log of y"), log_gamma_density),
     "zero_times": Density(("factor", "what it multiplies"), times),

@@ -12,6 +12,8 @@ from sgmcmc_lab.samplers.expressions.functions import Array
 
 _MANY = 40.0
 """The logarithm of the largest mean of a Poisson distribution that NumPy draws from is 43.7; e⁴⁰ is taken for more."""
+_MOST_TRIALS = 2.0**62
+"""Trials are whole numbers of 64 bits."""
 
 
 class Law(NamedTuple):
@@ -87,7 +89,7 @@ def _symmetric(below: Callable[..., Array], inverse: Callable[..., Array]) -> tu
     )
 
 
-def _where(allowed: NDArray[np.bool_], values: Array) -> Array:
+def _where(allowed: NDArray[np.bool_], values: Array | NDArray[np.int64]) -> Array:
     return np.where(allowed, values, np.nan)
 
 
@@ -108,6 +110,29 @@ def _student_t(rng: Generator, shape: tuple[int, ...], nu: Array, mu: Array, sig
 
 def _von_mises(rng: Generator, shape: tuple[int, ...], mu: Array, kappa: Array) -> Array:
     return _where(kappa >= 0, rng.vonmises(mu, np.maximum(kappa, 0.0), shape))
+
+
+def _mean(log_mean: Array) -> Array:
+    """The mean of counts that NumPy draws."""
+    return np.exp(np.minimum(np.nan_to_num(log_mean), _MANY))
+
+
+def _binomial(rng: Generator, shape: tuple[int, ...], trials: Array, logit: Array) -> Array:
+    allowed = (trials >= 0) & (trials == np.floor(trials)) & (trials < _MOST_TRIALS) & ~np.isnan(logit)
+    p = special.expit(np.nan_to_num(logit))
+    return _where(allowed, rng.binomial(np.where(allowed, trials, 0).astype(np.int64), p, shape))
+
+
+def _negative_binomial(rng: Generator, shape: tuple[int, ...], log_mean: Array, precision: Array) -> Array:
+    allowed = (precision > 0) & ~np.isnan(log_mean)
+    each = np.where(allowed, precision, 1.0)
+    mean = np.minimum(rng.gamma(each, 1.0, shape) / each * _mean(log_mean), np.exp(_MANY))
+    return _where(allowed, rng.poisson(mean))
+
+
+def _weibull(rng: Generator, shape: tuple[int, ...], k: Array, scale: Array) -> Array:
+    allowed = (k > 0) & (scale > 0)
+    return _where(allowed, scale * rng.weibull(np.where(allowed, k, 1.0), shape))
 
 
 def _laplace(z: Array) -> Array:
@@ -180,10 +205,19 @@ LAWS: dict[str, Law] = {
         lambda rng, shape, logit: _where(~np.isnan(logit), rng.random(shape) < special.expit(logit)), whole=True
     ),
     "poisson_log_lpmf": Law(
-        lambda rng, shape, log_rate: _where(
-            ~np.isnan(log_rate), rng.poisson(np.exp(np.minimum(np.nan_to_num(log_rate), _MANY)), shape)
+        lambda rng, shape, log_rate: _where(~np.isnan(log_rate), rng.poisson(_mean(log_rate), shape)), whole=True
+    ),
+    "binomial_logit_lpmf": Law(_binomial, whole=True),
+    "neg_binomial_2_log_lpmf": Law(_negative_binomial, whole=True),
+    "weibull_lpdf": Law(
+        _weibull,
+        (
+            lambda y, k, scale: -np.expm1(-((np.maximum(y, 0.0) / scale) ** k)),
+            lambda y, k, scale: np.exp(-((np.maximum(y, 0.0) / scale) ** k)),
+            lambda p, k, scale: scale * (-np.log1p(-p)) ** (1 / k),
+            lambda p, k, scale: scale * (-np.log(p)) ** (1 / k),
         ),
-        whole=True,
+        low=0.0,
     ),
     "von_mises_lpdf": Law(_von_mises, width=2 * np.pi),
 }

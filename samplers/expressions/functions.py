@@ -106,6 +106,11 @@ def log_gamma_density(shape: Array, eta: Array) -> Array:
     return np.where((shape < LARGE_SHAPE) | np.isneginf(eta), small, large)
 
 
+def log_ndtr_slope(x: Array) -> Array:
+    """φ(x)/Φ(x), the inverse of Mills' ratio at −x: near −x far below 0."""
+    return np.sqrt(2 / np.pi) / special.erfcx(-x / np.sqrt(2))
+
+
 SMALL_EXCESS = 0.5
 EXCESS = tuple(1 / math.factorial(n) for n in range(2, 18))
 """(eʷ − 1 − w)/w² as a series, for |w| < SMALL_EXCESS."""
@@ -148,6 +153,8 @@ FUNCTIONS: dict[str, Function] = {
     "log_i0e_slope": Function(log_i0e_slope, r"\left(\log e^{-|\cdot|} I_0\right)'", listed=False),
     "lgamma_half_step": Function(lgamma_half_step, r"\log\Gamma_{1/2}", listed=False),
     "lgamma_half_step_slope": Function(lgamma_half_step_slope, r"\log\Gamma_{1/2}'", listed=False),
+    "log_ndtr": Function(special.log_ndtr, r"\log\Phi", listed=False),
+    "log_ndtr_slope": Function(log_ndtr_slope, r"\tfrac{\varphi}{\Phi}", listed=False),
     "i1_over_i0": Function(lambda x: special.i1e(x) / special.i0e(x), r"\tfrac{I_1}{I_0}"),
 }
 """The functions of one variable, by their names."""

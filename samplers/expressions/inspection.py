@@ -12,7 +12,7 @@ MAY_CALL = {
     "llvm.sqrt.f64": 1, "llvm.fabs.f64": 1, "exp": 1, "log": 1, "sin": 1, "cos": 1, "tan": 1, "sinh": 1, "cosh": 1,
     "tanh": 1, "atan": 1, "log1p": 1, "expm1": 1, "pow": 2, "lab_log1m_exp": 1, "lab_log1p_square": 1, "lab_log_sum_exp": 2, "lab_log_gamma_density": 2,
     "lab_log_i0e": 1, "lab_log_i0e_slope": 1, "lab_lgamma_half_step": 1, "lab_lgamma_half_step_slope": 1, "lab_lgamma": 1, "lab_digamma": 1,
-    "lab_trigamma": 1, "lab_log_i0": 1, "lab_i1_over_i0": 1,
+    "lab_log_ndtr": 1, "lab_log_ndtr_slope": 1, "lab_trigamma": 1, "lab_log_i0": 1, "lab_i1_over_i0": 1,
 }  # fmt: skip
 """The functions that generated code may call, and how many numbers each takes."""
 

@@ -31,6 +31,8 @@ from sgmcmc_lab.samplers.expressions.special import (
     log_i0,
     log_i0e,
     log_i0e_slope,
+    log_ndtr,
+    log_ndtr_slope,
     log_sum_exp,
     trigamma,
     zero_times,
@@ -51,7 +53,7 @@ _DIGAMMA, _TRIGAMMA, _LOG_I0, _I1_OVER_I0 = map(int, (Op.DIGAMMA, Op.TRIGAMMA, O
 _EXPM1, _LOG1P, _LOG1M_EXP, _LOG1P_SQUARE = map(int, (Op.EXPM1, Op.LOG1P, Op.LOG1M_EXP, Op.LOG1P_SQUARE))
 _LOG_SUM_EXP, _ZERO_TIMES, _IF_NONNEGATIVE = map(int, (Op.LOG_SUM_EXP, Op.ZERO_TIMES, Op.IF_NONNEGATIVE))
 _LOG_GAMMA_DENSITY, _LOG_I0E, _LOG_I0E_SLOPE = map(int, (Op.LOG_GAMMA_DENSITY, Op.LOG_I0E, Op.LOG_I0E_SLOPE))
-_LGAMMA_HALF_STEP = int(Op.LGAMMA_HALF_STEP)
+_LGAMMA_HALF_STEP, _LOG_NDTR, _LOG_NDTR_SLOPE = map(int, (Op.LGAMMA_HALF_STEP, Op.LOG_NDTR, Op.LOG_NDTR_SLOPE))
 
 # Unsigned, for a place that might be negative is checked in every access.
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(LANES)
@@ -114,6 +116,10 @@ def special(op, x):
         return log_i0e_slope(x)
     if op == _LGAMMA_HALF_STEP:
         return lgamma_half_step(x)
+    if op == _LOG_NDTR:
+        return log_ndtr(x)
+    if op == _LOG_NDTR_SLOPE:
+        return log_ndtr_slope(x)
     return lgamma_half_step_slope(x)
 
 

@@ -46,6 +46,8 @@ FUNCTIONS |= {
         Op.LOG_I0E_SLOPE,
         Op.LGAMMA_HALF_STEP,
         Op.LGAMMA_HALF_STEP_SLOPE,
+        Op.LOG_NDTR,
+        Op.LOG_NDTR_SLOPE,
     )
 }
 OF_TWO = {op: LAB + op.name.lower() for op in (Op.LOG_SUM_EXP, Op.LOG_GAMMA_DENSITY)}

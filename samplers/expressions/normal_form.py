@@ -517,6 +517,8 @@ DERIVATIVES: dict[str, Callable[[Expression], Expression]] = {
     "log_i0": lambda u: apply("i1_over_i0", u),
     "log_i0e": lambda u: apply("log_i0e_slope", u),
     "log_i0e_slope": lambda u: 1 - apply("i1_over_i0", u) / u - apply("i1_over_i0", u) ** 2,
+    "log_ndtr": lambda u: apply("log_ndtr_slope", u),
+    "log_ndtr_slope": lambda u: -apply("log_ndtr_slope", u) * (u + apply("log_ndtr_slope", u)),
     # From I₁′ = I₀ − I₁/u.
     "i1_over_i0": lambda u: 1 - apply("i1_over_i0", u) / u - apply("i1_over_i0", u) ** 2,
 }

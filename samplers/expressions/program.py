@@ -76,13 +76,15 @@ class Op(IntEnum):
     LOG_I0E_SLOPE = 44
     LGAMMA_HALF_STEP = 45
     LGAMMA_HALF_STEP_SLOPE = 46
+    LOG_NDTR = 47
+    LOG_NDTR_SLOPE = 48
 
 
 _PUSHES = {Op.CONST, Op.NAME, Op.LOAD}
 _COST = {
     **dict.fromkeys((*range(Op.POW, Op.ATAN + 1), Op.EXPM1, Op.LOG1P), 8),
     **dict.fromkeys((*range(Op.LOG1P_EXP, Op.TRIGAMMA + 1), Op.LOG1M_EXP, Op.LOG1P_SQUARE, Op.LOG_SUM_EXP), 16),
-    **dict.fromkeys((Op.LOG_I0, Op.I1_OVER_I0, *range(Op.LOG_GAMMA_DENSITY, Op.LGAMMA_HALF_STEP_SLOPE + 1)), 32),
+    **dict.fromkeys((Op.LOG_I0, Op.I1_OVER_I0, *range(Op.LOG_GAMMA_DENSITY, Op.LOG_NDTR_SLOPE + 1)), 32),
 }
 """How long functions take, in sums."""
 _POPS = {Op.OUT, Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.ADDM, *range(Op.LOG_SUM_EXP, Op.LOG_GAMMA_DENSITY + 1)}

@@ -71,6 +71,8 @@ _WRITTEN_OUT = {
     "log_gamma_density": r"\log\mathrm{{Gamma}}\left(e^{{{1}}};\, {0}\right)",
     "log_i0e": r"\log\left(e^{{-\left|{0}\right|}} I_0\left({0}\right)\right)",
     "log_i0e_slope": r"\left(\tfrac{{I_1}}{{I_0}}\left({0}\right) - \operatorname{{sign}}\left({0}\right)\right)",
+    "log_ndtr": r"\log\Phi\left({0}\right)",
+    "log_ndtr_slope": r"\tfrac{{\varphi}}{{\Phi}}\left({0}\right)",
     "lgamma_half_step": r"\log\frac{{\Gamma\left({0} + \frac{{1}}{{2}}\right)}}{{\Gamma\left({0}\right) \sqrt{{{0}}}}}",
     "lgamma_half_step_slope": r"\left(\psi\left({0} + \frac{{1}}{{2}}\right) - \psi\left({0}\right) - \frac{{1}}{{2 \left({0}\right)}}\right)",
 }

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -29,6 +29,10 @@ MAX_COLUMNS = 98
 """Beside the answer. With an intercept and a scale they are 100 coordinates."""
 MAX_NAME = 30
 """Characters of a column's name."""
+MAX_LEVELS = 12
+"""Different words in a column of which each may have a column of 0 and 1."""
+ROWS_A_LEVEL, ROWS_A_COLUMN = 5, 3
+"""So many rows must come on each word, and on each column of all, where words have columns: names of rows have none."""
 MAX_SIZE = 1e9
 """The largest number. Squares of it, summed over all rows, are still told from each other."""
 MAX_RATIO = 1e5
@@ -94,17 +98,21 @@ def read(
     form: Format = GUESSED,
     least_columns: int = 2,
     least_rows: int = MIN_ROWS,
+    every_level: bool = False,
 ) -> Table:
     """A table from one file. One column is the answer: the last that can be, unless another is chosen.
 
     The answer is a number, or with ``two_kinds`` one of two numbers or words. Elsewhere the second of two words in
-    order counts as 1 and the first as 0. Other columns of words, those with one value in every row or with
-    none in most, and rows that lack a value of a column in use, are left out. There must be so many columns, the
-    answer included, and rows. Raises :class:`~samplers.files.FileError` with the line and the column.
+    order counts as 1 and the first as 0. Of up to :data:`MAX_LEVELS` words each has a column of 0 and 1: each but the
+    first, unless ``every_level`` is wanted, and none where others explain them. Other columns of words, those with one
+    value in every row or with none in most, and rows that lack a value of a column in use, are left out. There must
+    be so many columns, the answer included, and rows. Raises :class:`~samplers.files.FileError` with the line and the
+    column.
     """
     name, content = one_file(files, "The data")
     with reading(name):
-        return _read(Sheet(name, content, form, titles=titles_of_numbers), two_kinds, least_columns, least_rows)
+        sheet = Sheet(name, content, form, titles=titles_of_numbers)
+        return _read(sheet, two_kinds, least_columns, least_rows, every_level)
 
 
 def one_file(files: Mapping[str, bytes], what: str) -> tuple[str, bytes]:
@@ -133,7 +141,7 @@ def _varies(x: Array) -> NDArray[np.bool_]:
     return np.asarray(x.std(axis=0) > np.maximum(ROUNDING * np.abs(x).max(axis=0), TINY))
 
 
-def _read(sheet: Sheet, two_kinds: bool, least: int, least_rows: int) -> Table:
+def _read(sheet: Sheet, two_kinds: bool, least: int, least_rows: int, every_level: bool) -> Table:
     name = sheet.name
     names = names_of(sheet, "is explained by the others", least)
     every = _bounded_rows(sheet, MAX_NUMBERS // len(names), f"{MAX_NUMBERS:,} numbers")
@@ -144,73 +152,120 @@ def _read(sheet: Sheet, two_kinds: bool, least: int, least_rows: int) -> Table:
     fit = list(pairs) if two_kinds else varied or list(pairs)
     at = sheet.column("column", fit[-1] if fit else len(names) - 1)
     assert at is not None
-    ones = {k: second for k, (_, second) in pairs.items() if k not in numeric}
-    others = [k for k in range(len(names)) if k != at and (k in numeric or k in ones)]
-    lacks = {k: np.array([sheet.lacks(row, (k,)) for _, row in every], dtype=bool) for k in (*others, at)}
-    empty = [k for k in others if 2 * lacks[k].sum() > len(every)]
-    others = [k for k in others if k not in empty]
-    rows, lacking = _complete(sheet, every, np.any([lacks[k] for k in (*others, at)], axis=0), least_rows)
-    x = _numbers(sheet, rows, others, ones, names)
-    varies = _varies(x)
-    words = [k for k in range(len(names)) if k not in {*others, *empty, at}]
-    constant = [k for k, one in zip(others, varies, strict=True) if not one]
-    left_out = [lacking, _listed("of words", words, names), _listed("with one value", constant, names)]
-    left_out.append(_listed("without most values", empty, names))
+    words = {k: found[1:] for k, found in pairs.items() if k not in numeric}
+    most = min(MAX_LEVELS, len(every) // ROWS_A_LEVEL)
+    spread = {k: found for k, found in values.items() if 2 < len(found) <= most and k not in {*numeric, at}}
+    levels = {k: found if every_level else found[1:] for k, found in spread.items()}
+    wide = len({*numeric, *words, at}) + sum(map(len, levels.values()))
+    if wide > MAX_COLUMNS or not ROWS_A_COLUMN * wide <= len(every) <= MAX_NUMBERS // wide:
+        levels = {}
+    taken = _columns(sheet, every, at, numeric, words | levels, least_rows, names)
+    if levels and not every_level and are_dependent(taken.x):
+        levels = {}
+        taken = _columns(sheet, every, at, numeric, words, least_rows, names)
+    left_out = [*taken.left_out, *(_said(k, spread[k], levels[k], names) for k in levels if k in taken.used)]
     answer = f"the column {quoted(names[at])}"
-    of_x = tuple(_title(k, ones, names) for k, one in zip(others, varies, strict=True) if one)
-    if len(of_x) + 1 < least:
+    if len(taken.titles) + 1 < least:
         more = "; ".join(filter(None, left_out))
         allowed = f"allowed is at least one of numbers or of two words{f'; {more}' if more else ''}"
         raise FileError(name, f"has no column beside {answer} that could explain it", allowed)
-    role = ("column", "answer", at)
+    read_as = sheet.taken(len(taken.rows), [("column", "answer", at)], *left_out)
     if not two_kinds:
-        y = _numbers(sheet, rows, [at], ones, names)[:, 0]
+        (title,), y = _numbers(sheet, taken.rows, [at], words, names)
         if (y == y[0]).all():
             raise FileError(name, f"has the same number in every row of {answer}", "there is nothing to explain")
-        return Table(of_x, x[:, varies], _title(at, ones, names), y, taken=sheet.taken(len(rows), [role], *left_out))
-    answers = [row[at].strip() for _, row in rows]
+        return Table(taken.titles, taken.x, title, y[:, 0], taken=read_as)
+    answers = [row[at].strip() for _, row in taken.rows]
     kinds = sorted(set(answers))
     if len(kinds) != 2:
         found = f"has {len(kinds):,} different {'value' if len(kinds) == 1 else 'values'} in {answer}"
         raise FileError(name, found, "it is what is explained; allowed are two, which are then the two kinds")
     y = np.array([1.0 if each == kinds[1] else -1.0 for each in answers])
-    taken = sheet.taken(len(rows), [role], *left_out)
-    return Table(of_x, x[:, varies], names[at], y, (kinds[0][:MAX_NAME], kinds[1][:MAX_NAME]), taken)
+    return Table(taken.titles, taken.x, names[at], y, (kinds[0][:MAX_NAME], kinds[1][:MAX_NAME]), read_as)
+
+
+class _Columns(NamedTuple):
+    """The columns beside the answer that say something, of the rows that lack none of them."""
+
+    rows: list[tuple[int, list[str]]]
+    used: list[int]
+    titles: tuple[str, ...]
+    x: Array
+    left_out: list[str]
+    """A phrase for each kind of column, and for rows, that are left out."""
+
+
+def _columns(
+    sheet: Sheet,
+    every: list[tuple[int, list[str]]],
+    at: int,
+    numeric: list[int],
+    words: Mapping[int, list[str]],
+    least_rows: int,
+    names: list[str],
+) -> _Columns:
+    others = [k for k in range(len(names)) if k != at and (k in numeric or k in words)]
+    lacks = {k: np.array([sheet.lacks(row, (k,)) for _, row in every], dtype=bool) for k in (*others, at)}
+    empty = [k for k in others if 2 * lacks[k].sum() > len(every)]
+    others = [k for k in others if k not in empty]
+    rows, lacking = _complete(sheet, every, np.any([lacks[k] for k in (*others, at)], axis=0), least_rows)
+    titles, x = _numbers(sheet, rows, others, words, names)
+    varies = _varies(x)
+    of_words = [names[k] for k in range(len(names)) if k not in {*others, *empty, at}]
+    constant = [title for title, one in zip(titles, varies, strict=True) if not one]
+    left_out = [lacking, _listed("of words", of_words), _listed("with one value", constant)]
+    left_out.append(_listed("without most values", [names[k] for k in empty]))
+    kept = tuple(title for title, one in zip(titles, varies, strict=True) if one)
+    return _Columns(rows, others, kept, x[:, varies], left_out)
+
+
+def are_dependent(x: Array) -> bool:
+    """Whether a column of x (rows, columns), or 1, is nearly a sum of others, all standardised."""
+    sizes = np.linalg.svd(np.column_stack([np.ones(len(x)), (x - x.mean(axis=0)) / x.std(axis=0)]), compute_uv=False)
+    return bool(sizes[-1] < sizes[0] / MAX_RATIO)
 
 
 def _values(sheet: Sheet, rows: list[tuple[int, list[str]]], k: int) -> list[str]:
-    """The different values of a column that are there, in order; not all of them where there are more than two."""
+    """The different values of a column that are there, in order; not all of them where they are too many levels."""
     found = set[str]()
     for _, row in rows:
         if not sheet.lacks(row, [k]):
             found.add(row[k].strip())
-        if len(found) > 2:
+        if len(found) > MAX_LEVELS:
             break
     return sorted(found)
 
 
 def _numbers(
-    sheet: Sheet, rows: list[tuple[int, list[str]]], columns: list[int], ones: Mapping[int, str], names: list[str]
-) -> Array:
-    """The numbers in the columns (rows, columns); ``ones`` are columns of two words, each with the one that is 1."""
-    x = np.empty((len(rows), len(columns)))
-    if of_numbers := [k for k in columns if k not in ones]:
-        x[:, [k not in ones for k in columns]] = sheet.numbers(rows, of_numbers, names, MAX_SIZE)
-    for j, k in enumerate(columns):
-        if k in ones:
-            x[:, j] = [row[k].strip() == ones[k] for _, row in rows]
-    return x
+    sheet: Sheet,
+    rows: list[tuple[int, list[str]]],
+    columns: list[int],
+    words: Mapping[int, list[str]],
+    names: list[str],
+) -> tuple[list[str], Array]:
+    """The titles and the numbers (rows, titles); each of the ``words`` of a column has 1 in the rows that have it."""
+    of_numbers = [k for k in columns if k not in words]
+    found = dict(zip(of_numbers, sheet.numbers(rows, of_numbers, names, MAX_SIZE).T, strict=True)) if of_numbers else {}
+    out: dict[str, Array] = {}
+    for k in columns:
+        if k in words:
+            for word in words[k]:
+                out[f"{names[k]}={word}"[:MAX_NAME].strip()] = np.array([row[k].strip() == word for _, row in rows])
+        else:
+            out[names[k]] = found[k]
+    return list(out), np.array(list(out.values()), dtype=float).reshape(len(out), len(rows)).T
 
 
-def _title(k: int, ones: Mapping[int, str], names: list[str]) -> str:
-    """A column's name; of two words that of the one that counts as 1, too."""
-    return f"{names[k]}={ones[k]}"[:MAX_NAME].strip() if k in ones else names[k]
+def _said(k: int, values: list[str], levels: list[str], names: list[str]) -> str:
+    """How a column of words is read."""
+    rest = f", in all of which {quoted(values[0])} is 0" if len(levels) < len(values) else ""
+    return f"{names[k]} as {counted(len(levels), 'column')} of 0 and 1{rest}"
 
 
-def _listed(what: str, columns: list[int], names: list[str]) -> str:
+def _listed(what: str, titles: list[str]) -> str:
     """The columns that are left out, in words; nothing where there are none."""
-    shown = ", ".join(names[k] for k in columns[:5]) + (" …" if len(columns) > 5 else "")
-    return f"{counted(len(columns), 'column')} {what} left out: {shown}" if columns else ""
+    shown = ", ".join(titles[:5]) + (" …" if len(titles) > 5 else "")
+    return f"{counted(len(titles), 'column')} {what} left out: {shown}" if titles else ""
 
 
 def complete_rows(sheet: Sheet, least: int, most: int, what: str) -> tuple[list[tuple[int, list[str]]], str]:
@@ -276,6 +331,8 @@ class OfTable(Target):
     """The parameter that names the table."""
     least_columns: ClassVar[int] = 2
     """The columns that a table must have, the answer included."""
+    every_level: ClassVar[bool] = False
+    """Whether the first of several words has a column of 0 and 1, too, which the intercept and the others explain."""
     two_kinds: ClassVar[bool]
     """Whether the answer is one of two kinds, or a number."""
     built_in: ClassVar[Mapping[str, Callable[[], Table]]]
@@ -286,7 +343,7 @@ class OfTable(Target):
     @classmethod
     def read(cls, files: Mapping[str, bytes], form: Format = GUESSED) -> Table:
         """Somebody's own table, for :func:`keep`. Raises :class:`~samplers.files.FileError`."""
-        return read(files, cls.two_kinds, form, cls.least_columns)
+        return read(files, cls.two_kinds, form, cls.least_columns, every_level=cls.every_level)
 
     def __init__(self, **values: Any):
         super().__init__(**values)

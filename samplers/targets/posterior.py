@@ -3,7 +3,7 @@
 import itertools
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Self
 
@@ -45,6 +45,19 @@ def as_name(title: str) -> str:
     return plain if plain[:1].isalpha() and not taken else f"x_{plain}"
 
 
+def as_names(titles: Sequence[str]) -> tuple[str, ...]:
+    """The names of columns in formulas, with a number behind a name that an earlier column has."""
+    out: list[str] = []
+    for title in titles:
+        plain = called = as_name(title)
+        number = 1
+        while called in out:
+            number += 1
+            called = f"{plain}_{number}"
+        out.append(called)
+    return tuple(out)
+
+
 MAX_SHORT_RUN_WORK = 5_000
 """Instructions of all rows at which there is a short run."""
 MAX_TRIES_WORK = 25 * 10**7
@@ -83,6 +96,7 @@ class TypedPosterior(OfTable, Boxed):
     provides = DATA | {MODE}
     two_kinds = False
     least_columns = 1
+    every_level = True
     watched = True
     built_in = {name: preset.table for name, preset in PRESETS.items()}
     potential, gradient, batch = potential, gradient, batch
@@ -138,7 +152,7 @@ class TypedPosterior(OfTable, Boxed):
             cls(**made)
         except SpecError:
             data = held(made["table"])
-            return made if data is None else made | of_table(tuple(map(as_name, (*data.names, data.answer))))
+            return made if data is None else made | of_table(as_names((*data.names, data.answer)))
         return made
 
     def family_at(self, temperature: float) -> "TemperedPosterior":
@@ -159,14 +173,8 @@ class TypedPosterior(OfTable, Boxed):
         """The columns of the table (N,), by their names in formulas. Raises :class:`SpecError`."""
         data = self.contents
         out: dict[str, Array] = {}
-        for title, values in zip((*data.names, data.answer), (*data.x.T, data.y), strict=True):
-            if as_name(title) in out:
-                raise SpecError(
-                    "target.table",
-                    title,
-                    f"two columns of the table are called {as_name(title)} in formulas; allowed are different titles",
-                )
-            out[as_name(title)] = np.asarray(values)
+        for called, values in zip(as_names((*data.names, data.answer)), (*data.x.T, data.y), strict=True):
+            out[called] = np.asarray(values)
         for each in self.bounded:
             if each.name in out:
                 raise SpecError(

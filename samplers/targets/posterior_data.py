@@ -70,6 +70,19 @@ def funnel() -> Table:
     return Table(tuple(f"g{k}" for k in range(1, 7)), np.repeat(np.eye(6), 3, axis=0), "y", y)
 
 
+def remission() -> Table:
+    """Weeks of remission of 42 children with leukaemia, half of them with the drug 6-MP (Freireich et al. 1963).
+
+    ``ended`` is 0 where the remission went on when the study ended: the weeks are then a lower bound.
+    """
+    drug = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
+    placebo = "1 1 2 2 3 4 4 5 5 8 8 8 8 11 11 12 12 15 17 22 23"
+    patients = f"{drug} {placebo}".split()
+    ended = np.array([not each.endswith("+") for each in patients], dtype=float)
+    weeks = np.array([float(each.rstrip("+")) for each in patients])
+    return Table(("drug", "ended"), np.column_stack([np.repeat([1.0, 0.0], 21), ended]), "weeks", weeks)
+
+
 class Preset(NamedTuple):
     """A table, and a model of it."""
 
@@ -90,6 +103,7 @@ PRESETS: dict[str, Preset] = {
     "outliers": Preset(line, "a, b, s > 0", "normal_lpdf(a, 0, 5) + normal_lpdf(b, 0, 5) + exponential_lpdf(s, 1)", "student_t_lpdf(y, 2, a + b*x, s)", "a + b*x"),
     "two_means": Preset(mixture, "a, b", "normal_lpdf(a, 0, 3.1623) + normal_lpdf(b, 0, 1)", "log_mix(0.5, normal_lpdf(y, a, 1.4142), normal_lpdf(y, a + b, 1.4142))"),
     "change_point": Preset(coal, "a, b, 0 < t0 < 111", "normal_lpdf(a, 0, 2) + normal_lpdf(b, 0, 2)", "poisson_log_lpmf(y, a + (b - a)*inv_logit(t - t0))", "exp(a + (b - a)*inv_logit(t - t0))"),
+    "remission": Preset(remission, "a, b, k > 0", "normal_lpdf(a, 0, 5) + normal_lpdf(b, 0, 2) + exponential_lpdf(k, 0.5)", "ended*weibull_lpdf(weeks, k, exp(a + b*drug)) + (1 - ended)*weibull_lccdf(weeks, k, exp(a + b*drug))", "exp(a + b*drug + log(log(2))/k)"),
     "schools": Preset(schools, f"m, t > 0, {_EFFECTS}", "normal_lpdf(m, 0, 5) + cauchy_lpdf(t, 0, 5) + " + _NORMALS.format("m, t"), f"normal_lpdf(y, {_MEANS}, error)"),
     "schools_not_centred": Preset(schools, f"m, t > 0, {_EFFECTS}", "normal_lpdf(m, 0, 5) + cauchy_lpdf(t, 0, 5) + " + _NORMALS.format("0, 1"), f"normal_lpdf(y, m + t*({_MEANS}), error)"),
     "funnel": Preset(funnel, "v, " + ", ".join(f"x{k}" for k in range(1, 7)), "normal_lpdf(v, 0, 3) + " + " + ".join(f"normal_lpdf(x{k}, 0, exp(v/2))" for k in range(1, 7)),

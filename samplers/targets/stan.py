@@ -74,6 +74,8 @@ _RESERVED = frozenset(
     ]
 )
 """Names that a Stan program reserves, and symbols with another meaning in it."""
+_OF_TRIALS = "binomial_logit_lpmf"
+"""Stan has it of whole trials, too; here both may be formulas, and it is written out."""
 _NAMED = {"laplace_lpdf": "double_exponential_lpdf"}
 _HELPERS = {
     "sign": ("sign_of", "real sign_of(real x) { return (x > 0) - (x < 0); }"),
@@ -88,6 +90,10 @@ _HELPERS = {
     "zero_times": ("zero_times", "real zero_times(real w, real u) { return w == 0 ? 0 : w * u; }"),
     "if_nonnegative": ("if_nonnegative", "real if_nonnegative(real c, real u) { return c < 0 ? negative_infinity() : u; }"),
     "bernoulli_logit_lpmf": ("bernoulli_logit_of", "real bernoulli_logit_of(real y, real logit_p) { return y == 0 || y == 1 ? -log1p_exp((1 - 2 * y) * logit_p) : negative_infinity(); }"),
+    "binomial_logit_lpmf": ("binomial_logit_of", "real binomial_logit_of(real y, real n, real logit_p) { return y < 0 || y > n ? negative_infinity() : lgamma(n + 1) - lgamma(y + 1) - lgamma(n - y + 1) - y * log1p_exp(-logit_p) - (n - y) * log1p_exp(logit_p); }"),
+    "neg_binomial_2_log_lpmf": ("neg_binomial_2_log_of", "real neg_binomial_2_log_of(real y, real log_mean, real phi) { return y < 0 ? negative_infinity() : lgamma(y + phi) - lgamma(phi) - lgamma(y + 1) - y * log1p_exp(log(phi) - log_mean) - phi * log1p_exp(log_mean - log(phi)); }"),
+    "log_ndtr": ("log_ndtr", "real log_ndtr(real x) { return normal_lcdf(x | 0.0, 1.0); }"),
+    "log_ndtr_slope": ("log_ndtr_slope", "real log_ndtr_slope(real x) { return exp(normal_lpdf(x | 0.0, 1.0) - normal_lcdf(x | 0.0, 1.0)); }"),
     "poisson_log_lpmf": ("poisson_log_of", "real poisson_log_of(real y, real log_rate) { return y < 0 ? negative_infinity() : y * log_rate - exp(log_rate) - lgamma(y + 1); }"),
 }  # fmt: skip
 """Functions that Stan lacks, or has for whole numbers only: the name in the program, and its definition."""
@@ -121,7 +127,7 @@ class _Writer:
         counts = {
             at + 2
             for at, (_, word) in enumerate(typed)
-            if word.endswith("_lpmf") and word not in self.names and self.counted(typed, at)
+            if word.endswith("_lpmf") and word not in {*self.names, _OF_TRIALS} and self.counted(typed, at)
         }
         self.whole |= {typed[at][1] for at in counts}
         bars: list[bool] = []  # of each bracket, whether its next comma is Stan's bar
@@ -145,7 +151,7 @@ class _Writer:
                 self.helpers[called] = definition
                 word, bar = called, False
             elif word in FUNCTIONS or word in DENSITIES:
-                bar = word.endswith(("_lpdf", "_lpmf"))
+                bar = word.endswith(("_lpdf", "_lpmf", "_lcdf", "_lccdf"))
                 word = _NAMED.get(word, word)
             elif word == "(":
                 bars.append(bar)

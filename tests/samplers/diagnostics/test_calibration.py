@@ -45,11 +45,16 @@ def smallest(found):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", PRESETS)
+@pytest.mark.parametrize("key", [key for key in PRESETS if key != "remission"])
 def test_ranks_of_each_preset_are_uniform(key):
     found = exact(with_rows(preset(key), ROWS), RUNS, seed=1)
     assert len(found.ranks) == RUNS and found.failed == 0
     assert smallest(found) > ALARM, calibration.as_text(found)
+
+
+def test_nothing_is_drawn_where_the_end_of_the_study_is_no_part_of_the_model():
+    with pytest.raises(SpecError, match="nothing can be drawn of it"):
+        exact(preset("remission"), 1)
 
 
 @pytest.mark.slow

@@ -32,6 +32,23 @@ TYPED = {
         lambda y, a, b, c: stats.bernoulli.logpmf(1, special.expit(9 * a)),
     ),
     "poisson_log_lpmf": ("poisson_log_lpmf(3, a)", lambda y, a, b, c: stats.poisson.logpmf(3, np.exp(a))),
+    "binomial_logit_lpmf": (
+        "binomial_logit_lpmf(3, 8, a)",
+        lambda y, a, b, c: stats.binom.logpmf(3, 8, special.expit(a)),
+    ),
+    "neg_binomial_2_log_lpmf": (
+        "neg_binomial_2_log_lpmf(3, a, b)",
+        lambda y, a, b, c: stats.nbinom.logpmf(3, b, b / (b + np.exp(a))),
+    ),
+    "weibull_lpdf": ("weibull_lpdf(y^2, b, c)", lambda y, a, b, c: stats.weibull_min.logpdf(y * y, b, scale=c)),
+    "weibull_lcdf": ("weibull_lcdf(y^2, b, c)", lambda y, a, b, c: stats.weibull_min.logcdf(y * y, b, scale=c)),
+    "weibull_lccdf": ("weibull_lccdf(y^2, b, c)", lambda y, a, b, c: stats.weibull_min.logsf(y * y, b, scale=c)),
+    "normal_lcdf": ("normal_lcdf(y, a, b)", lambda y, a, b, c: stats.norm.logcdf(y, a, b)),
+    "normal_lccdf": ("normal_lccdf(y, a, b)", lambda y, a, b, c: stats.norm.logsf(y, a, b)),
+    "lognormal_lcdf": ("lognormal_lcdf(y^2, a, b)", lambda y, a, b, c: stats.norm.logcdf(np.log(y * y), a, b)),
+    "lognormal_lccdf": ("lognormal_lccdf(y^2, a, b)", lambda y, a, b, c: stats.norm.logsf(np.log(y * y), a, b)),
+    "exponential_lcdf": ("exponential_lcdf(y^2, b)", lambda y, a, b, c: stats.expon.logcdf(y * y, scale=1 / b)),
+    "exponential_lccdf": ("exponential_lccdf(y^2, b)", lambda y, a, b, c: stats.expon.logsf(y * y, scale=1 / b)),
     "von_mises_lpdf": ("von_mises_lpdf(y, a, 30*b)", lambda y, a, b, c: stats.vonmises.logpdf(y, 30 * b, a)),
     "log_gamma_density": ("log_gamma_density(30*b, a)", lambda y, a, b, c: stats.gamma.logpdf(np.exp(a), 30 * b)),
     "zero_times": ("zero_times(y, a)", lambda y, a, b, c: y * a),
@@ -121,6 +138,7 @@ def special_is_scipys(key):
     [
         "log1p_exp", "inv_logit", "lgamma", "digamma", "trigamma", "log_i0", "i1_over_i0", "expm1", "log1p", "log1m_exp", "log1p_square",
         "log_i0e", "log_i0e_slope", "lgamma_half_step", "lgamma_half_step_slope",
+        "log_ndtr", "log_ndtr_slope",
     ],
 )  # fmt: skip
 def test_special_functions_of_the_machine_are_scipys(key):

@@ -58,6 +58,10 @@ NAIVE = {
     "student_t_lpdf": ("student_t_lpdf, 1e10", lambda y, nu, mu, s: densities.lgamma((nu + 1) / 2) - densities.lgamma(nu / 2) - 0.5 * densities.log(np.pi * nu) - densities.log(s) - (nu + 1) / 2 * densities.log(1 + ((y - mu) / s) ** 2 / nu)),
     "gamma_lpdf": ("gamma_lpdf, 1e6", lambda y, k, rate: k * densities.log(rate) - densities.lgamma(k) + (k - 1) * densities.log(y) - rate * y),
     "poisson_log_lpmf": ("poisson_log_lpmf", lambda y, eta: y * eta - densities.apply("exp", eta) - densities.lgamma(y + 1)),
+    "binomial_logit_lpmf": ("binomial_logit_lpmf, half", lambda y, n, a: densities.lgamma(n + 1) - densities.lgamma(y + 1) - densities.lgamma(n - y + 1) + y * a - n * densities.apply("log1p_exp", a)),
+    "neg_binomial_2_log_lpmf": ("neg_binomial_2_log_lpmf", lambda y, eta, phi: densities.lgamma(y + phi) - densities.lgamma(phi) - densities.lgamma(y + 1) + y * eta + phi * densities.log(phi) - (y + phi) * densities.log(densities.apply("exp", eta) + phi)),
+    "normal_lccdf": ("normal_lccdf", lambda y, mu, s: densities.log(1 - densities.apply("exp", densities.normal_lcdf(y, mu, s)))),
+    "weibull_lcdf": ("weibull_lcdf", lambda y, k, s: densities.log(1 - densities.apply("sqrt", densities.apply("exp", densities.weibull_lccdf(y, k, s)) ** 2))),
     "von_mises_lpdf": ("von_mises_lpdf", lambda y, mu, k: k * densities.apply("cos", y - mu) - np.log(2 * np.pi) - densities.apply("log_i0", k)),
 }  # fmt: skip
 
@@ -96,6 +100,19 @@ IMPOSSIBLE = {
     "a count of none": ("poisson_log_lpmf(y, log(g) + a)", (2.0, 2.0, 0.0, 0.0), NOTHING, None),
     "p = 0, and it does not happen": ("bernoulli_logit_lpmf(y, log(g/(1 - g)) + a)", (0.0, 2.0, 0.0, 0.0), 0.0, 0.0),
     "p = 0, and it happens": ("bernoulli_logit_lpmf(y, log(g/(1 - g)) + a)", (1.0, 2.0, 0.0, 0.0), NOTHING, None),
+    "more successes than trials": ("binomial_logit_lpmf(y, b, a)", (3.0, 1.0, 2.0, 0.0), NOTHING, None),
+    "none of no trials": ("binomial_logit_lpmf(y, b, a)", (0.0, 1.0, 0.0, 0.0), 0.0, 0.0),
+    "fewer than no successes": ("binomial_logit_lpmf(y, b, a)", (-1.0, 1.0, 2.0, 0.0), NOTHING, None),
+    "a negative count": ("neg_binomial_2_log_lpmf(y, a, b)", (-1.0, 1.0, 2.0, 0.0), NOTHING, None),
+    "Weibull below 0": ("weibull_lpdf(y, a, b)", (-1.0, 1.0, 2.0, 0.0), NOTHING, None),
+    "Weibull at 0 with the shape 1": ("weibull_lpdf(y, b, a)", (0.0, 2.0, 1.0, 0.0), -np.log(2), -0.5),
+    "Weibull above 0, always": ("weibull_lccdf(y, a, b)", (0.0, 1.0, 2.0, 0.0), 0.0, 0.0),
+    "Weibull above −1, always": ("weibull_lccdf(y, a, b)", (-1.0, 1.0, 2.0, 0.0), 0.0, 0.0),
+    "Weibull never below 0": ("weibull_lcdf(y, a, b)", (-1.0, 1.0, 2.0, 0.0), NOTHING, None),
+    "lognormal above 0, always": ("lognormal_lccdf(y, b, a)", (0.0, 1.0, 2.0, 0.0), 0.0, 0.0),
+    "lognormal never below 0": ("lognormal_lcdf(y, b, a)", (0.0, 1.0, 2.0, 0.0), NOTHING, None),
+    "exponential above −1, always": ("exponential_lccdf(y, a)", (-1.0, 1.0, 2.0, 0.0), 0.0, 0.0),
+    "exponential never below 0": ("exponential_lcdf(y, a)", (-1.0, 1.0, 2.0, 0.0), NOTHING, None),
     "neither 0 nor 1": ("bernoulli_logit_lpmf(y, a)", (2.0, 2.0, 0.0, 0.0), NOTHING, None),
 }  # fmt: skip
 

@@ -106,10 +106,24 @@ def test_the_titles_of_points():
     assert titles(table(titles="größe,länge").encode("cp1252")) == ("größe", "länge")
     assert titles(b"# x,y\n" + table(titles="").encode()) == ("x", "y")
     assert titles(table(titles="").encode()) == ("column 1", "column 2")
-    # A title row of numbers is told from data by a person alone.
-    years = table(titles="1990,1991").encode()
-    assert len(points.read({"p.csv": years}).x) == 13
-    assert titles(years, Format(title_row="yes")) == ("1990", "1991")
+    # A title row of numbers is told from data by a person alone, but for years above what are none.
+    numbers = table(titles="7,9").encode()
+    assert len(points.read({"p.csv": numbers}).x) == 13
+    assert titles(numbers, Format(title_row="yes")) == ("7", "9")
+    assert titles(table(titles="1990,1995").encode()) == ("1990", "1995")
+    for no_years in ("1990,1993", "1990,1990", "199,200", "2300,2301"):
+        assert titles(table(titles=no_years).encode()) == ("column 1", "column 2")
+    assert len(points.read({"p.csv": b"".join(b"%d,%d\n" % (k, k + 1) for k in range(1990, 2002))}).x) == 12
+
+
+def test_the_line_of_counts_of_scikit_learn_is_left_out():
+    """Fails where the counts and the names of the kinds are taken for titles, or a first row of data for counts."""
+    rows = "".join(f"{k}.5,{k * k % 7},{k % 2}\n" for k in range(12))
+    found = own.read({"iris.csv": f"12,2,setosa,versicolor\n{rows}".encode()}, True)
+    assert found.names == ("column 1", "column 2") and found.x.shape == (12, 2) and found.kinds == ("0", "1")
+    assert "the line of counts left out" in found.taken.sentence
+    assert own.read({"t.csv": f"12,3,1\n{rows}".encode()}, True).x.shape == (13, 2)
+    assert own.read({"t.csv": f"11,2,1\n{rows}".encode()}, True).x.shape == (13, 2)
 
 
 GROUPS = [[f"{a:g}", f"{b:g}", "ab"[k % 2]] for k, (a, b) in enumerate(X)]

@@ -25,6 +25,15 @@ KNOWN = {
     "exponential_lpdf": lambda y, rate: stats.expon.logpdf(y, scale=1 / rate),
     "gamma_lpdf": lambda y, shape, rate: stats.gamma.logpdf(y, shape, scale=1 / rate),
     "beta_lpdf": stats.beta.logpdf,
+    "weibull_lpdf": lambda y, k, scale: stats.weibull_min.logpdf(y, k, scale=scale),
+    "weibull_lcdf": lambda y, k, scale: stats.weibull_min.logcdf(y, k, scale=scale),
+    "weibull_lccdf": lambda y, k, scale: stats.weibull_min.logsf(y, k, scale=scale),
+    "normal_lcdf": stats.norm.logcdf,
+    "normal_lccdf": stats.norm.logsf,
+    "lognormal_lcdf": lambda y, mu, sigma: stats.lognorm.logcdf(y, sigma, scale=math.exp(mu)),
+    "lognormal_lccdf": lambda y, mu, sigma: stats.lognorm.logsf(y, sigma, scale=math.exp(mu)),
+    "exponential_lcdf": lambda y, rate: stats.expon.logcdf(y, scale=1 / rate),
+    "exponential_lccdf": lambda y, rate: stats.expon.logsf(y, scale=1 / rate),
     "lognormal_lpdf": lambda y, mu, sigma: stats.lognorm.logpdf(y, sigma, scale=math.exp(mu)),
     "von_mises_lpdf": lambda y, mu, kappa: stats.vonmises.logpdf(y, kappa, mu),
     "log_sum_exp": np.logaddexp,
@@ -57,15 +66,19 @@ def whole(y):
 
 COUNTED = {
     "bernoulli_logit_lpmf": lambda y, logit: stats.bernoulli.logpmf(whole(y), special.expit(logit)),
+    "neg_binomial_2_log_lpmf": lambda y, eta, phi: stats.nbinom.logpmf(whole(y), phi, phi / (phi + math.exp(eta))),
     "poisson_log_lpmf": lambda y, log_rate: stats.poisson.logpmf(whole(y), math.exp(log_rate)),
 }
 
 
+_CALLED = r"\w+_l(?:p[dm]f|c?cdf)"
+
+
 def python(text):
     """An expression of Stan in Python: one bar after the first argument of a density, and none elsewhere."""
-    for called, bar in re.findall(r"(\w+_lp[dm]f)\([^,|]*([,|])", text):
+    for called, bar in re.findall(rf"({_CALLED})\([^,|]*([,|])", text):
         assert bar == "|", f"{called} has no bar"
-    assert text.count("|") == len(re.findall(r"_lp[dm]f\(", text))
+    assert text.count("|") == len(re.findall(rf"{_CALLED}\(", text))
     assert not re.search(r"(?<![\w.])\d+(?![\w.])", text), "a whole number"
     return text.replace("|", ",").replace("^", "**")
 
@@ -91,7 +104,7 @@ def read(program):
     functions = {}
     for line in made.get("functions", "").splitlines():
         name, arguments, body = re.fullmatch(r"  real (\w+)\((.*)\) \{ return (.*); \}", line).groups()
-        body = re.sub(r"(.*) \? (.*) : (.*)", r"(\2) if \1 else (\3)", body).replace("||", "or")
+        body = re.sub(r"(.*) \? (.*) : (.*)", r"(\2) if \1 else (\3)", body).replace("||", "or").replace("|", ",")
         functions[name] = ", ".join(arguments.replace("real ", "").split(", ")), body
     return functions, data, parameters, python(prior), python(row)
 
@@ -146,6 +159,8 @@ TABLE = Table(("x", "int", "N"), np.column_stack([X, X**2, np.arange(12.0)]), "y
 OTHERS = {
     "names that Stan has": ("N_, for, t < 2, 1 < mu < 4", "normal_lpdf(N_, 0, 1) + normal_lpdf(for, 0, 1) + exponential_lpdf(2 - t, 1) + gamma_lpdf(mu, 2, 3)", "laplace_lpdf(x, N_*int + N*for, mu - t)"),
     "whole numbers": ("a, b", "-a^2/2 - b^2/3 + 1/2", "poisson_log_lpmf(N, a + b*y) + bernoulli_logit_lpmf(1 - y, a) + bernoulli_logit_lpmf(y, b) + N/(3*pi)"),
+    "counts of trials, and counts that spread": ("a, k > 0", "normal_lpdf(a, 0, 3) + weibull_lpdf(k, 2, 3)", "binomial_logit_lpmf(y, N + 1, a) + neg_binomial_2_log_lpmf(N, a, k) + neg_binomial_2_log_lpmf(N/2, a, k)"),
+    "censored rows": ("a, k > 0", "normal_lpdf(a, 0, 3) + exponential_lpdf(k, 2)", "normal_lcdf(x, a, k) + normal_lccdf(x, a, k) + lognormal_lcdf(N + 1, a, k) + lognormal_lccdf(N + 1, a, k) + exponential_lcdf(N + 1, k) + exponential_lccdf(N + 1, k) + weibull_lcdf(N + 1, k, 2) + weibull_lccdf(N + 1, k, 2) + 0.1*log_ndtr(a) + 0.1*log_ndtr_slope(a)"),
     "functions of densities": ("a, k > 0", "log_i0e(k) + lgamma_half_step(k) - a^2 - k", "-log1p_square(a*x) + 0.1*log_i0e_slope(k) + 0.1*lgamma_half_step_slope(k + 1) + 0.1*log_gamma_density(k + 2, a) + if_nonnegative(y, zero_times(y, a)) + 0.1*log1m_exp(-1 - k) + 0.1*expm1(-a^2)*log1p(k)"),
     "functions": ("a, k > 0", "von_mises_lpdf(a, 0.5, 2) + normal_lpdf(a, 0, 3) + lognormal_lpdf(k, 0, 1)", "von_mises_lpdf(x, a, k) - normal_lpdf(y, log_i0(k*x), 1 + abs(x))**2·0.1"),
 }  # fmt: skip
