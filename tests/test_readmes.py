@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -43,10 +44,13 @@ LIBRARIES = tuple(
         "tensorflow/probability",
         "pymc-devs/pymc",
         "pyro-ppl/numpyro",
+        "TuringLang/Turing.jl",
         "chi-feng/mcmc-demo",
+        "flatironinstitute/stan-playground",
+        "pymc-labs/nuts-rs-wasm",
     )
 )
-"""The repositories of the README's table, whose files no test can open either."""
+"""The repositories of the README's tables, whose files no test can open either."""
 DOCUMENTS = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (
@@ -58,7 +62,14 @@ DOCUMENTS = {
     )
 }
 README = DOCUMENTS["README.md"]
+CITATION = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+CITED = dict(re.findall(r"^([\w-]+): \"?([^\"\n]+)", CITATION, re.MULTILINE))
+"""The fields of the citation file, but for lists."""
 TEXT = "\n".join(DOCUMENTS.values())
+
+
+DEFINED = re.compile(r"^\[([\w-]+)\]: (\S+)\n", re.MULTILINE)
+"""A name of a link and its address, on a line of their own."""
 
 
 def fenced(text: str, kind: str) -> list[str]:
@@ -77,8 +88,10 @@ def spans(text: str) -> list[str]:
 
 
 def test_the_readme_is_read_in_five_minutes():
-    assert len(README.splitlines()) <= 150
-    assert len(README.split()) <= 1200
+    """The addresses of links, below the tables, are not read."""
+    text = DEFINED.sub("", README)
+    assert len(text.splitlines()) <= 150
+    assert len(text.split()) <= 1200
 
 
 # Commands
@@ -459,8 +472,9 @@ def anchors(text: str) -> set[str]:
 
 
 def links(text: str) -> list[str]:
-    """The addresses of links and pictures."""
-    return re.findall(r"\]\(((?:[^()\s]|\([^()\s]*\))+)\)", text)
+    """The addresses of links and pictures, those with a name among them."""
+    in_line = re.findall(r"\]\(((?:[^()\s]|\([^()\s]*\))+)\)", text)
+    return in_line + [address for _, address in DEFINED.findall(text)]
 
 
 def broken(name: str, text: str) -> list[str]:
@@ -496,7 +510,41 @@ def test_every_link_leads_somewhere(name):
     ],
 )
 def test_the_search_for_broken_links_can_fail(planted):
-    assert broken("README.md", f"[x]({planted})")
+    assert broken("README.md", f"[x]({planted})") and broken("README.md", f"[x][y]\n\n[y]: {planted}\n")
+
+
+DATED = re.compile(r"(?:[^][:]+: )?\[(20\d\d-(?:0[1-9]|1[0-2]))\]\[([\w-]+)\]")
+"""A cell on another project: perhaps a restriction, then a month that leads to its source."""
+OURS = ("", "this lab", "a live page")
+"""The titles of the other columns."""
+
+
+def undated(text: str) -> list[str]:
+    """Cells on other projects that are neither a dash nor a month with its source, and sources that no cell has."""
+    _, _, section = text.partition("\n## Beside other libraries\n")
+    section = section.partition("\n## ")[0]
+    looked = datetime.strptime(re.search(r"by (\d+ \w+ \d{4})\.", section)[1], "%d %B %Y")
+    sources, used, wrong = dict(DEFINED.findall(section)), set(), []
+    for head, rows in re.findall(r"^(\|\|.+)\n\|[-|]+\|\n((?:\|.+\n)+)", section, re.MULTILINE):
+        titles = head[1:-1].split("|")
+        for title, cell in (
+            pair for row in rows.splitlines() for pair in zip(titles, row[1:-1].split("|"), strict=True)
+        ):
+            found = DATED.fullmatch(cell)
+            if found and found[1] <= f"{looked:%Y-%m}" and found[2] in sources:
+                used.add(found[2])
+            elif cell != "–" and title not in OURS:
+                wrong.append(cell)
+    return wrong + sorted(sources.keys() - used)
+
+
+def test_every_cell_on_another_project_has_its_month_and_source():
+    """Fails for a *yes* without a month, a month after the last look, and a source that is missing or in no cell."""
+    assert undated(README) == []
+    cell, source = re.search(r"\|(\[[\d-]+\]\[bj-nuts\])\|", README)[1], dict(DEFINED.findall(README))["bj-nuts"]
+    assert undated(README.replace(cell, "yes")) == ["yes", "bj-nuts"]
+    assert undated(README.replace(cell, "[2099-01][bj-nuts]")) == ["[2099-01][bj-nuts]", "bj-nuts"]
+    assert undated(README.replace(f"[bj-nuts]: {source}\n", "")) == [cell]
 
 
 def test_the_tour_opens_what_it_says():
@@ -616,16 +664,64 @@ def test_the_measured_figures_are_those_of_their_records():
 
 
 def test_version_date_and_licence_agree():
-    citation = dict(
-        re.findall(r"^([\w-]+): \"?([^\"\n]+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    )
     project = PROJECT["project"]
     newest = re.search(r"^## \[(.+?)\] - (\d{4}-\d\d-\d\d)$", DOCUMENTS["CHANGELOG.md"], re.MULTILINE)
-    assert (citation["version"], citation["date-released"]) == newest.groups()
-    assert citation["version"] == project["version"] and f"version is {project['version']}." in README
-    assert (citation["license"], citation["abstract"]) == (project["license"], project["description"])
-    names = re.findall(r'^  - name: "(.+)"$', (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    assert names == [author["name"] for author in project["authors"]]
+    assert (CITED["version"], CITED["date-released"]) == newest.groups()
+    assert CITED["version"] == project["version"] and f"version is {project['version']}." in README
+    assert (CITED["license"], CITED["abstract"]) == (project["license"], project["description"])
+    assert authors() == [author["name"] for author in project["authors"]]
+
+
+def authors() -> list[str]:
+    """The authors in the citation file, which are entities with one name."""
+    return re.findall(r'^  - name: "(.+)"$', CITATION, re.MULTILINE)
+
+
+def miscited(text: str) -> list[str]:
+    """The lines of a README's entry for BibTeX, and its sentence, that differ from the citation file."""
+    day = date.fromisoformat(CITED["date-released"])
+    names = " and ".join(f"{{{name}}}" for name in authors())
+    right = {"author": names, "title": f"{{{CITED['title']}}}", "version": CITED["version"], "year": f"{day.year}"}
+    (entry,) = fenced(text, "bibtex")
+    lines = [line.rstrip(",") for line in entry.splitlines()[1:-1]]
+    wrong = sorted(
+        {*(f"  {name} = {{{value}}}" for name, value in right.items()), f"  month = {day:%b}".lower()} ^ {*lines}
+    )
+    sentence = f"> {', '.join(authors())} ({day.year}). *{CITED['title']}*, version {CITED['version']}, {day.day} {day:%B %Y}. "
+    return wrong if sentence in text else [*wrong, sentence]
+
+
+def test_the_readme_is_cited_as_the_citation_file_says():
+    assert miscited(README) == []
+    for planted in ("{0.2.0}", "month = nov", "{{SG-MCMC Lab authors}}", "27 November 2026"):
+        assert planted in README and miscited(README.replace(planted, "x")), planted
+
+
+def cited_papers(citation: str) -> list[tuple[str, str]]:
+    """The first author and the year of each reference in a citation file."""
+    _, _, references = citation.partition("\nreferences:\n")
+    return [
+        (re.search(r"family-names: (.+)", one)[1], re.search(r"^    year: (\d{4})$", one, re.MULTILINE)[1])
+        for one in re.split(r"^  - type: ", references, flags=re.MULTILINE)[1:]
+    ]
+
+
+def uncited(citation: str) -> set[str]:
+    """The papers that the course reproduces, by their first author and year, but for those in a citation file."""
+    _, _, table = DOCUMENTS["lessons/RESULTS.md"].partition("\n## Where to find each part of the papers\n")
+    named = re.findall(r"^\| (?!paper)(\w+)[^|]*?(\d{4})? \|", table, re.MULTILINE)
+    assert len({name for name, _ in named}) == 5 and "of five papers" in README
+    for path in (ROOT / "lessons" / "course").glob("*.md"):
+        named += re.findall(r'figure = "(\w+)[^",]*?(\d{4})?[",]', path.read_text(encoding="utf-8"))
+    papers = cited_papers(citation)
+    known = {*papers, *((name, "") for name, _ in papers)}
+    return {f"{name} {year}" for name, year in named if (name, year) not in known}
+
+
+def test_the_papers_that_the_course_reproduces_are_cited():
+    assert len(cited_papers(CITATION)) == 5 and uncited(CITATION) == set()
+    assert uncited(CITATION.replace("family-names: Knowles", "family-names: Other")) == {"Knowles 2015"}
+    assert uncited(CITATION.replace("year: 2018", "year: 2019")) == {"Baker 2018"}
 
 
 def test_a_version_says_ten_things():
