@@ -34,6 +34,7 @@ from sgmcmc_lab.app.views.models.adjacency import Adjacency
 from sgmcmc_lab.app.views.models.batch import Batch
 from sgmcmc_lab.app.views.models.cluster_points import ClusterPoints
 from sgmcmc_lab.app.views.models.cluster_sizes import ClusterSizes
+from sgmcmc_lab.app.views.models.coherence import Coherence
 from sgmcmc_lab.app.views.models.covariance import Covariance
 from sgmcmc_lab.app.views.models.documents import Documents
 from sgmcmc_lab.app.views.models.elbo import Elbo
@@ -94,6 +95,7 @@ VIEWS: Registry[type[View]] = Registry(
     SphericalWords,
     SphericalGlobe,
     Scores,
+    Coherence,
     FactorRates,
     Covariance,
     ClusterSizes,

@@ -3,10 +3,10 @@
 import numpy as np
 
 from sgmcmc_lab.app.views.base import MAX_NAMED, Data, Frame
-from sgmcmc_lab.app.views.models.words import Words
+from sgmcmc_lab.app.views.models.words import TopWords
 
 
-class MixtureWords(Words):
+class MixtureWords(TopWords):
     """The largest clusters; each word's bar is its probability in the cluster."""
 
     key = "mixture_words"

@@ -6,21 +6,20 @@ from typing import Any
 import numpy as np
 from bokeh.models import FixedTicker, VSpan
 
-from sgmcmc_lab.app.views.base import SCORES, Array, Data, Frame, LaneFrame, Position, View
+from sgmcmc_lab.app.views.base import SCORES, Array, Data, Frame, Position, View
 from sgmcmc_lab.app.views.models.batch import chooses
 from sgmcmc_lab.app.views.models.marks import method_labels
 from sgmcmc_lab.app.views.theme import DASHES, plot
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.models import MODELS, Model
-from sgmcmc_lab.samplers.models.run import Score
+from sgmcmc_lab.samplers.models.run import ModelChain, Score
 
 
-def curve(lane: LaneFrame, axis: str) -> tuple[Array, Array, Array, Array]:
-    """(x, mean, lowest, highest) over the seeds, at the steps that all of them have reached.
+def curve(seeds: Sequence[Sequence[Score]], axis: str) -> tuple[Array, Array, Array, Array]:
+    """(x, mean, lowest, highest) over the scores of the seeds, at the steps that all of them have reached.
 
     All seeds are scored at the same steps. The first score comes before the first step, which a log axis cannot show.
     """
-    seeds = [chain.scores for chain in lane.run.chains]
     n = min(map(len, seeds))
     x = np.array([[_position(score).on(axis) for score in scores[:n]] for scores in seeds]).mean(axis=0)
     value = np.array([[score.value for score in scores[:n]] for scores in seeds])
@@ -70,11 +69,19 @@ class Scores(View):
     def title_for(cls, experiment: Experiment) -> str:
         return title_of(MODELS[experiment.target.key])
 
+    @property
+    def high_is_good(self) -> bool:
+        """Whether curves should rise."""
+        return bool(self.scene.target.higher_is_better)
+
+    def scores(self, chain: ModelChain) -> Sequence[Score]:
+        """The scores of a chain."""
+        return chain.scores
+
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
-        model = type(scene.target)
-        self.title = title_of(model)
-        self.hint = f"{'higher' if model.higher_is_better else 'lower'} is better"
+        self.title = title_of(type(scene.target))
+        self.hint = f"{'higher' if self.high_is_good else 'lower'} is better"
         # Its title says what is upwards.
         p = plot(colours, scene.axis_label, "", (1, 100), (0, 1), x_axis_type="log")
         # Bokeh labels the digits between powers of ten where an axis has few of them; they overlap.
@@ -101,7 +108,7 @@ class Scores(View):
         shown_x, values = [], []
         axis = self.scene.axis
         for i, lane in enumerate(lanes):
-            x, mean, low, high = curve(lane, axis)
+            x, mean, low, high = curve([self.scores(chain) for chain in lane.run.chains], axis)
             out[f"method {i}"] = (x, mean)
             out[f"marks {i}"] = (np.array([at for at in lane.marks if at > 0]),)
             found = chosen(lanes, i, axis)
@@ -117,7 +124,7 @@ class Scores(View):
             if shown != self._shown:
                 self._shown = shown
                 out["x"] = (np.array(shown),)
-        if values and (axis_ends := ends(values, self.scene.target.higher_is_better)) != self._ends:
+        if values and (axis_ends := ends(values, self.high_is_good)) != self._ends:
             self._ends = axis_ends
             out["y"] = (np.array(axis_ends),)
         return out
@@ -126,13 +133,9 @@ class Scores(View):
         """Each method's score now."""
         out = {}
         for i, lane in enumerate(lanes):
-            last = [chain.scores[-1].value for chain in lane.run.chains if chain.scores]
+            last = [scores[-1].value for chain in lane.run.chains if (scores := self.scores(chain))]
             if last:
-                value = (
-                    f"{np.mean(last):.3f}"
-                    if self.scene.target.higher_is_better
-                    else f"{float(f'{np.mean(last):.4g}'):,g}"
-                )
+                value = f"{np.mean(last):.3f}" if self.high_is_good else f"{float(f'{np.mean(last):.4g}'):,g}"
                 found = chosen(lanes, i, self.scene.axis)
                 kept = f", with m = {found[1]:,} from the dots on" if found else ""
                 out[self._labels[i].id] = f"{self.scene.lanes[i]}  {value}{kept}"

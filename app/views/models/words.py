@@ -1,12 +1,13 @@
-"""The topics as their top words, which move as the topics do."""
+"""The topics as their top words, which move as the topics do, and how coherent each is."""
 
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sgmcmc_lab.app.views.base import MAX_NAMED, Array, Data, Frame, View
-from sgmcmc_lab.app.views.models.marks import group_colour, shortened, text_of
-from sgmcmc_lab.app.views.theme import plot
+from sgmcmc_lab.app.views.models.marks import NPMI, group_colour, shortened, text_of
+from sgmcmc_lab.app.views.theme import LARGE, plot
+from sgmcmc_lab.samplers.models import Snapshot
 
 COLUMNS, ROWS = 3, 4
 SHOWN = COLUMNS * ROWS
@@ -21,15 +22,22 @@ OVERTAKES = 1.1
 """A word goes above another when it is so much more likely; words that are about as likely stay where they are."""
 LARGER = 1.3
 """A topic takes another one's place when it is so much larger."""
+HEAD, NUMBERS = "10.5px", "10px"
+"""The type of a topic's name and of its numbers: on a telephone a column has 110 pixels for all three."""
+PERCENTS = [f"{k / 10:.{int(k < 100)}f} %" for k in range(1001)]
+"""The shares as texts, by thousandths. From 10 % on there is no room for a decimal."""
+PERCENT_WIDTH = 33
+"""The room of ``4.5 %`` in pixels, in a wide font; the coherence stands to the left of it."""
+LEVEL = "\u200a"
+"""A thin space at the end of a text of digits: without it Bokeh puts the text lower than the others of its line."""
+HUNDREDTHS = [f"{k / 100:.2f}{LEVEL}".replace("0.", ".").replace("-", "−") for k in range(-100, 101)]
+"""The values of NPMI as texts, without the 0 that there is no room for."""
 
 
-class Words(View):
-    """The largest topics; each word's bar is its probability in the topic."""
+class TopWords(View):
+    """The largest groups of words, such as topics; each word's bar is its weight there."""
 
-    key = "words"
     title = "Topics"
-    hint = "with their shares of all words; a bar: the word's probability"
-    requires = "topics"
     tall = True
     group: ClassVar[str] = "topic"
     """The noun for an item, in the singular."""
@@ -68,13 +76,15 @@ class Words(View):
             text_color=colours.text,
             text_baseline="bottom",
         )
+        # Large type leaves no room for the noun.
+        noun = "" if scene.large else f"{self.group} "
         heads = self.feed("heads", "x", "y", "topic", "right", "percent")
         p.text(
             "x",
             "y",
-            text=text_of("topic", [f"{self.group} {k + 1}" for k in range(self.n_groups())]),
+            text=text_of("topic", [f"{noun}{k + 1}{LEVEL}" for k in range(self.n_groups())]),
             source=heads,
-            text_font_size="12px",
+            text_font_size=HEAD,
             text_font_style="bold",
             text_color=colours.faint,
             text_baseline="bottom",
@@ -82,9 +92,9 @@ class Words(View):
         p.text(
             "right",
             "y",
-            text=text_of("percent", [f"{k / 10:.1f} %" for k in range(1001)]),
+            text=text_of("percent", PERCENTS),
             source=heads,
-            text_font_size="11px",
+            text_font_size=NUMBERS,
             text_color=colours.faint,
             text_baseline="bottom",
             text_align="right",
@@ -121,12 +131,16 @@ class Words(View):
         return {"bars": tuple(np.array(bars, dtype=float).T), "heads": tuple(np.array(heads, dtype=float).T)}
 
     def words(self, lanes: Frame) -> str:
-        """The topics on the screen: their shares, and their first words."""
+        """The topics on the screen: their numbers, and their first words."""
         seen, names = lanes.snapshot(), self.scene.target.vocabulary
         return "; ".join(
-            f"topic {k + 1}, {seen['topic_shares'][k]:.1%}: {', '.join(names[int(w)] for w in seen['top_words'][k][:5])}"
+            f"topic {k + 1}, {self.measures(seen, k)}: {', '.join(names[int(w)] for w in seen['top_words'][k][:5])}"
             for k in self._slots[:MAX_NAMED]
         )
+
+    def measures(self, seen: Snapshot, k: int) -> str:
+        """The numbers of a topic, in words."""
+        return f"{seen['topic_shares'][k]:.1%}"
 
     def _smooth(self, means: dict[int, float], words: Array, probabilities: Array) -> dict[int, float]:
         """The running means of the words that are among the top ones now."""
@@ -145,6 +159,40 @@ class Words(View):
                 if shares[k] > LARGER * shares[self._slots[smallest]]:
                     self._slots[smallest], self._places[smallest], self._means[smallest] = k, {}, {}
                 break
+
+
+class Words(TopWords):
+    """The largest topics, each with its coherence; a word's bar is its probability in the topic."""
+
+    key = "words"
+    hint = "with NPMI and share of words; bars: probabilities"
+    help = NPMI
+    requires = "topics"
+
+    def build(self) -> Any:
+        p = super().build()
+        coherences = self.feed("coherences", "right", "y", "npmi")
+        p.text(
+            "right",
+            "y",
+            text=text_of("npmi", HUNDREDTHS),
+            source=coherences,
+            x_offset=-PERCENT_WIDTH * (LARGE if self.scene.large else 1),
+            text_font_size=NUMBERS,
+            text_color=self.scene.colours.faint,
+            text_baseline="bottom",
+            text_align="right",
+        )
+        return p
+
+    def compute(self, lanes: Frame) -> Data:
+        out = super().compute(lanes)
+        _, y, topics, right, _ = out["heads"]
+        npmi = lanes.snapshot()["npmi"][topics.astype(int)]
+        return {**out, "coherences": (right, y, np.round(100 * (1 + npmi)))}
+
+    def measures(self, seen: Snapshot, k: int) -> str:
+        return f"{super().measures(seen, k)}, NPMI {seen['npmi'][k]:.2f}"
 
 
 def in_lines(means: dict[int, float], places: dict[int, float]) -> list[int]:

@@ -55,18 +55,18 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def topics_of(run: ModelChain) -> list[str]:
-    """A line for each topic, the largest first: its share of the words, and its most likely words."""
+    """A line for each topic, the largest first: its share of the words, its coherence, and its most likely words."""
     seen: dict[str, Any] = run.snapshot()
     order = np.argsort(-seen["topic_shares"], kind="stable")
     vocabulary = run.model.vocabulary
     return [
-        f"{seen['topic_shares'][k]:6.1%}  {' '.join(vocabulary[w] for w in seen['top_words'][k][:SHOWN])}"
+        f"{seen['topic_shares'][k]:6.1%}  {seen['npmi'][k]:5.2f}  {' '.join(vocabulary[w] for w in seen['top_words'][k][:SHOWN])}"
         for k in order
     ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the corpus, run the methods, print their held-out perplexity and their topics."""
+    """Read the corpus, run the methods, print their held-out perplexity, the coherence of their topics, and these."""
     parser = _parser()
     options = parser.parse_args(arguments)
     params = {name: getattr(options, name) for name in ("n_topics", "alpha", "beta", *CUT_OFFS)}
@@ -94,7 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"\n{run.method.title}: {run.divergence.message}")
             continue
         print(f"\n{run.method.title}: held-out perplexity {run.scored():,.1f} after {run.data_seen:,} documents")
-        print("\n".join(topics_of(run)))
+        print(
+            f"coherence of its topics: {run.state.coherence[-1]:.3f} on average (NPMI by {model.coherence.documents})"
+        )
+        print("\n".join(["share   NPMI  words", *topics_of(run)]))
     return 0
 
 

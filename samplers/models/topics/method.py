@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.models.base import Method, Snapshot
+from sgmcmc_lab.samplers.models.topics.coherence import count_shared
 from sgmcmc_lab.samplers.models.topics.completion import Completion, fold_in, predict
 from sgmcmc_lab.samplers.models.topics.corpus import Corpus
 from sgmcmc_lab.samplers.models.topics.local import columns
@@ -48,6 +49,8 @@ class State:
     source: Source | None = None
     """The position in the stream."""
     steps: int = 0
+    coherence: list[float] = field(default_factory=list)
+    """The mean coherence of all topics, also of those without words, at each score."""
     extra: dict[str, Any] = field(default_factory=dict)
     """The further state of one method."""
 
@@ -122,29 +125,35 @@ class TopicMethod(Method):
         return out
 
     def score(self, model: Topics, state: State) -> float:
-        return state.completion.score(model, state.steps, state.weights, self.prior(model), self.scale(model, state))
+        """The perplexity is of the average over the draws. The coherence, which it keeps beside it, is of the present
+        draw: topics change places from draw to draw, and have no average.
+        """
+        prior, scale = self.prior(model), self.scale(model, state)
+        perplexity = state.completion.score(model, state.steps, state.weights, prior, scale)
+        top_words, _ = top_of(model, state.weights, prior, scale)
+        state.coherence.append(float(model.coherence.of_topics(top_words).mean()))
+        return perplexity
 
     def snapshot(self, model: Topics, state: State) -> Snapshot:
         """Arrays for the views.
 
         ``top_words``, ``top_probabilities`` (K, 10): the words of each topic with the largest φ, as ids of the
-        vocabulary. ``topic_shares`` (K,): the share of the training words in each topic. ``sparsity`` (64,): how many
-        entries of a draw of φ, up to 20,000, are in each bin of log10 φ of ``sparsity_edges``. ``documents`` (n,) and
-        ``proportions`` (n, K): the training documents of the last step, and their π. ``phi`` (K, V), only where that
-        is small. ``document_topics`` (training documents,): the commonest topic of each, where their labels are known.
+        vocabulary. ``npmi`` (K,): the coherence of each topic by these words. ``topic_shares`` (K,): the share of the
+        training words in each topic. ``sparsity`` (64,): how many entries of a draw of φ, up to 20,000, are in each bin
+        of log10 φ of ``sparsity_edges``. ``documents`` (n,) and ``proportions`` (n, K): the training documents of the
+        last step, and their π. ``phi`` (K, V), only where that is small. ``document_topics`` (training documents,): the
+        commonest topic of each, where their labels are known.
         """
         n_topics = model.n_topics
         prior, scale = self.prior(model), self.scale(model, state)
-        n_top = min(N_TOP, model.n_words)
-        top_words = np.zeros((n_topics, n_top), dtype=np.int64)
-        top_probabilities = np.zeros((n_topics, n_top))
-        top(state.weights, prior, scale, top_words, top_probabilities)
+        top_words, top_probabilities = top_of(model, state.weights, prior, scale)
         batch = state.batch[:MAX_BATCH_SHOWN]
         proportions = state.counts[batch, :n_topics] + model.alpha
         shares = np.bincount(state.topics, minlength=n_topics) / len(state.topics)
         out: Snapshot = {
             "top_words": top_words,
             "top_probabilities": top_probabilities,
+            "npmi": model.coherence.of_topics(top_words),
             "topic_shares": shares,
             "sparsity_edges": SPARSITY_EDGES,
             "sparsity": self._sparsity(model, state, prior, scale),
@@ -208,5 +217,13 @@ def top(weights, prior, scale, words, probabilities):
                 words[k, j] = w
 
 
-COMPILED = (fold_in, predict, top)
+def top_of(model: Topics, weights: Array, prior: float, scale: Array) -> tuple[NDArray[np.int64], Array]:
+    """The top words of each topic, and their φ: both (topics, 10), or fewer where the vocabulary has fewer."""
+    shape = model.n_topics, min(N_TOP, model.n_words)
+    words, probabilities = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    top(weights, prior, scale, words, probabilities)
+    return words, probabilities
+
+
+COMPILED = (fold_in, predict, top, count_shared)
 """The functions that every method needs compiled."""

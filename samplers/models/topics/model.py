@@ -3,13 +3,14 @@
 import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from sgmcmc_lab.samplers.file_format import GUESSED, Format
 from sgmcmc_lab.samplers.files import Tell, untold
 from sgmcmc_lab.samplers.models.base import Model
+from sgmcmc_lab.samplers.models.topics.coherence import Coherence
 from sgmcmc_lab.samplers.models.topics.corpus import Corpus, bars, read_uploads, reuters, synthetic
 from sgmcmc_lab.samplers.models.topics.docstrings import scipy_docstrings
 from sgmcmc_lab.samplers.models.topics.stream import Stream, bars_stream, n_held
@@ -132,6 +133,7 @@ class Topics(Model):
             """The documents that are learned from; of a stream a few that a run begins with."""
             self.folded, self.scored = _split(held, self.observed, rng)
             """The two parts of the test documents."""
+            self._reference = held, "test"
             return
         # A document of one word has nothing to observe beside what is predicted.
         splittable = np.flatnonzero(np.diff(whole.offsets) >= 2)
@@ -145,6 +147,7 @@ class Topics(Model):
         test = np.sort(rng.permutation(splittable)[:n_test])
         training = np.setdiff1d(np.arange(whole.n_documents), test)
         self.training = whole.part(training)
+        self._reference = self.training, "training"
         self.folded, self.scored = _split(whole.part(test), self.observed, rng)
 
     def _whole(self) -> Corpus | Stream:
@@ -158,6 +161,14 @@ class Topics(Model):
     def n_data(self) -> int:
         """Training documents; of a stream how many the posterior is of."""
         return self.stream.n_documents if self.stream else self.training.n_documents
+
+    @cached_property
+    def coherence(self) -> Coherence:
+        """Coherence by the training documents; of a stream, which holds none of them, by the test documents.
+
+        The documents of each word are found when it is first asked for.
+        """
+        return Coherence(*self._reference)
 
     def ranges(self) -> tuple[tuple[float, float, bool], ...]:
         """Topics in use from 1 to K; shares of the words."""

@@ -20,6 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from sgmcmc_lab.app.live.lanes.models import MethodRecord, load
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.base import Frame
+from sgmcmc_lab.app.views.models.words import HUNDREDTHS
 from sgmcmc_lab.app.views.order import FEWEST, Found
 from sgmcmc_lab.app.views.recipes import layouts_of
 from sgmcmc_lab.samplers import Change, Run
@@ -1017,13 +1018,25 @@ def mutual_information(found, known):
     return 2 * shared / sum(entropies)
 
 
+def npmi_of(model, top_words):
+    """The mean NPMI over the pairs of a topic's words, by the definition, training document by training document."""
+    offsets, n = model.training.offsets, model.training.n_documents
+    documents = [set(model.training.words[offsets[d] : offsets[d + 1]].tolist()) for d in range(n)]
+    found = []
+    for i, j in combinations(top_words.tolist(), 2):
+        one, other, both = (sum(some <= document for document in documents) / n for some in ({i}, {j}, {i, j}))
+        found.append(log(both / (one * other)) / -log(both) if both else -1.0)
+    return sum(found) / len(found)
+
+
 @recomputes("words")
 def topic_words(key):
     made = page(key, BARS, ["lda_scir", "collapsed_gibbs"])
     state, phi, vocabulary = made.states[1], made.seen[1]["phi"], made.model.vocabulary
     shares = np.array([(state.topics == k).mean() for k in range(10)])
+    npmi = [npmi_of(made.model, words) for words in made.seen[1]["top_words"]]
     expected = [
-        f"topic {k + 1}, {shares[k]:.1%}: {', '.join(vocabulary[w] for w in order_of(phi[k])[:5])}"
+        f"topic {k + 1}, {shares[k]:.1%}, NPMI {npmi[k]:.2f}: {', '.join(vocabulary[w] for w in order_of(phi[k])[:5])}"
         for k in order_of(shares)[:8]
     ]
     found = words(made).split("; ")
@@ -1033,8 +1046,30 @@ def topic_words(key):
         k = int(one.split(",")[0].split()[1]) - 1
         chances = [[phi[k][vocabulary.index(w)] for w in each.split(": ")[1].split(", ")] for each in (one, two)]
         np.testing.assert_allclose(*chances, rtol=1e-9)
-    heads = made.view.compute(made.frame)["heads"]
+    data = made.view.compute(made.frame)
+    heads, (right, y, shown) = data["heads"], data["coherences"]
     np.testing.assert_array_equal(heads[4], np.round(1000 * shares[heads[2].astype(int)]))
+    np.testing.assert_array_equal([right, y], [heads[3], heads[1]])
+    texts = [HUNDREDTHS[int(place)].rstrip() for place in shown]
+    assert texts == [short(f"{npmi[int(k)]:.2f}") for k in heads[2]]
+
+
+def short(number):
+    """A number of hundredths without the 0 before its point."""
+    return number.replace("-", "−").replace("0.", ".")
+
+
+@recomputes("coherence")
+def coherence(key):
+    made = page(key, BARS, ["lda_scir", "collapsed_gibbs"])
+    data = made.view.compute(made.frame)
+    for i, (seen, said) in enumerate(zip(made.seen, captions(made), strict=True)):
+        value = sum(npmi_of(made.model, words) for words in seen["top_words"]) / 10
+        assert said == f"{made.names[i]}  {value:.3f}"
+        # A point for each score but the one before the first step, which a log axis cannot show.
+        x, y = data[f"method {i}"]
+        assert x.tolist() == [score.data_seen for score in made.runs[i].chains[0].scores[1:]]
+        assert y[-1] == pytest.approx(value)
 
 
 @recomputes("pictures")

@@ -19,7 +19,7 @@ from sgmcmc_lab.app.views.models.cluster_points import CORNERS, ellipses
 from sgmcmc_lab.app.views.models.graph import agreement, held_edges, layout, matched, observed
 from sgmcmc_lab.app.views.models.scores import curve, ends
 from sgmcmc_lab.app.views.models.weights import LOWEST
-from sgmcmc_lab.app.views.models.words import LARGER, OVERTAKES, SHOWN, WORDS, in_lines
+from sgmcmc_lab.app.views.models.words import HUNDREDTHS, LARGER, OVERTAKES, PERCENTS, SHOWN, WORDS, in_lines
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.lanes import samplers_of
 from sgmcmc_lab.samplers.models import METHODS, MODELS
@@ -119,23 +119,21 @@ def test_the_check_of_arrays_can_fail(pages):
 # Scores
 
 
-class Scored:
-    """A run of which only the scores count."""
-
-    def __init__(self, *values, pace=1.0):
-        self.scores = [Score(step, 50 * step, pace * step, value) for step, value in enumerate(values)]
+def scored(*values, pace=1.0):
+    """The scores of a chain."""
+    return [Score(step, 50 * step, pace * step, value) for step, value in enumerate(values)]
 
 
 def test_a_curve_is_the_mean_and_the_spread_of_the_seeds_at_common_steps():
-    frame = lane_of(Scored(9.0, 4.0, 2.0), Scored(9.0, 6.0, 8.0, 1.0, pace=3.0))
-    x, mean, low, high = curve(frame, "data")
+    seeds = scored(9.0, 4.0, 2.0), scored(9.0, 6.0, 8.0, 1.0, pace=3.0)
+    x, mean, low, high = curve(seeds, "data")
     np.testing.assert_array_equal(x, [50, 100])
     np.testing.assert_array_equal(mean, [5, 5])
     np.testing.assert_array_equal(low, [4, 2])
     np.testing.assert_array_equal(high, [6, 8])
-    np.testing.assert_array_equal(curve(frame, "seconds")[0], [2, 4])
+    np.testing.assert_array_equal(curve(seeds, "seconds")[0], [2, 4])
     # A log axis cannot show what is before the first step.
-    assert not len(curve(lane_of(Scored(9.0)), "steps")[0])
+    assert not len(curve([scored(9.0)], "steps")[0])
 
 
 @for_each(
@@ -180,12 +178,13 @@ class Shown(Frame):
         self.snapshot = lambda place=None: snapshot
 
 
-def topics(top, shares):
+def topics(top, shares, npmi=0.0):
     words, probabilities = zip(*[zip(*row, strict=True) for row in top], strict=True)
     return {
         "top_words": np.array(words),
         "top_probabilities": np.array(probabilities),
         "topic_shares": np.array(shares),
+        "npmi": np.broadcast_to(npmi, len(shares)),
     }
 
 
@@ -249,6 +248,39 @@ def test_a_small_topic_gives_way_only_to_a_clearly_larger_one(pages):
     found = shown(shares)
     assert Many.n_topics - 1 in found
     assert len(found) == SHOWN
+
+
+@pytest.mark.slow
+def test_each_topic_has_its_coherence_beside_its_share(words):
+    """Also where its place is not its number."""
+    n = words.scene.target.n_topics
+    assert n == 10
+    npmi = np.array([-1, -0.996, -0.5, -0.054, -0.001, 0, 0.046, 0.314, 0.996, 1])
+    texts = ["−1.00", "−1.00", "−.50", "−.05", ".00", ".00", ".05", ".31", "1.00", "1.00"]
+    shares = np.roll(np.linspace(0.3, 0.01, n), 3)
+    data = words.compute(Shown(**topics([[(1, 0.6), (2, 0.4)]] * n, shares, npmi)))
+    topic, (right, y, place) = data["heads"][2].astype(int), data["coherences"]
+    assert len(set(topic)) == n and (np.diff(topic) != 1).any()
+    assert [HUNDREDTHS[int(k)].rstrip() for k in place] == [texts[k] for k in topic]
+    np.testing.assert_array_equal([right, y], [data["heads"][3], data["heads"][1]])
+    assert [PERCENTS[k] for k in (0, 7, 99, 100, 105, 106, 999, 1000)] == [
+        "0.0 %", "0.7 %", "9.9 %", "10 %", "10 %", "11 %", "100 %", "100 %"
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_coherence_of_several_seeds_is_their_mean_with_a_band():
+    state = open_link("?target=topics(corpus:bars;n_topics:10)&lane=lda_scir&n_chains=3")[0]
+    model = load(state.experiment)
+    (run,) = start(state.experiment, model)
+    run.advance(3)
+    data = build("coherence", state, model, axis="steps").compute(Frame([MethodRecord(run).frame("steps")]))
+    kept = np.array([chain.state.coherence for chain in run.chains])
+    assert kept.shape == (3, 4) and len(set(kept[:, -1])) == 3
+    np.testing.assert_allclose(data["method 0"], [[1, 2, 3], kept.mean(axis=0)[1:]])
+    np.testing.assert_allclose(data["band 0"][1:], [kept.min(axis=0)[1:], kept.max(axis=0)[1:]])
+    low, high = data["y"][0]
+    assert low <= kept[:, 1:].min() and kept[:, 1:].max() <= high
 
 
 @pytest.mark.slow

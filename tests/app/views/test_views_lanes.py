@@ -681,7 +681,7 @@ def test_a_method_is_shown_as_it_would_be_with_others(name):
             assert [n for n, v in base.common().items() if not equal(v, other.common()[n])] == [], key
             alone = StudyPage(cls, model, methods, BASE, shown, other_seeds=True)
             changed = {n.split()[0] for n, v in base.held.items() if n not in alone.held or not equal(v, alone.held[n])}
-            assert bool(changed - {"x", "y"}) == (key == "scores"), (key, changed)
+            assert bool(changed - {"x", "y"}) == (key in ("scores", "coherence")), (key, changed)
         # Each method has its own, and so has each choice of the one whose inside is shown, but for a sampler's bound.
         first, second = pages[0].held, pages[1].held
         of_all = [n for n in base.held if n.endswith(" 0")]
@@ -692,10 +692,10 @@ def test_a_method_is_shown_as_it_would_be_with_others(name):
 
 
 def test_the_band_of_scores_is_that_of_all_seeds():
-    class Scored:
-        def __init__(self, *values):
-            self.scores = [Score(step, 10 * step, 0.5 * step, value) for step, value in enumerate(values)]
-
-    x, mean, low, high = curve(lane_of(Scored(9, 4, 2), Scored(9, 6, 8), Scored(9, 8, 5)), "data")
+    seeds = [
+        [Score(step, 10 * step, 0.5 * step, value) for step, value in enumerate(values)]
+        for values in ((9, 4, 2), (9, 6, 8), (9, 8, 5))
+    ]
+    x, mean, low, high = curve(seeds, "data")
     assert x.tolist() == [10, 20]
     assert (mean.tolist(), low.tolist(), high.tolist()) == ([6, 5], [4, 2], [8, 8])

@@ -350,8 +350,13 @@ def test_a_corpus_is_named_on_the_command_line(tmp_path, capsys):
     assert [text.partition(":")[0] for text in shown[1:]] == ["Collapsed Gibbs", "SCIR"]
     for text in shown[1:]:
         assert float(re.search(r"perplexity ([\d.]+)", text)[1]) < 6
-        topics = [set(line.split()[1:5]) for line in text.strip().splitlines()[1:]]
+        coherence, head, *lines = text.strip().splitlines()[1:]
+        topics = [set(line.split()[2:6]) for line in lines]
         assert sorted(map(sorted, topics)) == [sorted(animals.split()), sorted(trees.split())]
+        assert head.split() == ["share", "NPMI", "words"]
+        npmi = [float(line.split()[1]) for line in lines]
+        assert float(re.search(r"topics: (-?[\d.]+)", coherence)[1]) == pytest.approx(np.mean(npmi), abs=0.01)
+        assert re.search(r"NPMI by \d+ training documents", coherence)
     main([*command, "--max-share", "1"])
     assert "9 different words" in capsys.readouterr().out
 
