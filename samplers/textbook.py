@@ -486,9 +486,9 @@ def recipe(self, rng, run, theta, r, data):
         common = subtracted(rng, run, np.array([each.mean(axis=0) for each in chains]))
     noisy = [i for i in range(n) if not made.D[i][i].is_zero]
     for c, each in enumerate(chains):
-        d, q, *_, whole = at(c)
+        d, q, _, _, own, whole = at(c)
         v = subtracted(rng, run, each) if common is None else common
-        enters = (d + q)[:, :dim]
+        enters = (d + q)[:, :dim] * np.isnan(own)[:, None]
         covariance = eps * (2 * whole - eps * enters @ v @ enters.T)[np.ix_(noisy, noisy)]
         noise = np.zeros(n)
         noise[noisy] = root(covariance) @ [rng.standard_normal() for _ in noisy]

@@ -25,7 +25,7 @@ from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.base import AXIS_LABELS, Scene, View
 from sgmcmc_lab.app.views.bundle import ASSETS, bundle
-from sgmcmc_lab.app.views.formulas import COMMAS, rows_of
+from sgmcmc_lab.app.views.formulas import COMMAS, rows_of, short
 from sgmcmc_lab.app.views.theme import in_dark
 from sgmcmc_lab.lessons.formulas import mathml
 from sgmcmc_lab.lessons.lesson import Step
@@ -600,6 +600,7 @@ def _kind(alone: Experiment) -> dict[str, Any]:
 def _equations(sampler: type[Sampler], gradient: type[Estimator], spec: RunSpec) -> list[tuple[dict[str, Value], str]]:
     """The formulas of a step for all values of the flags that change them; those at the first values come last."""
     first, schedule = spec.sampler.values(), spec.make_schedule().equations
+    target = spec.make_target()
     own = {name: first[name] for name in sampler.optional}
     found: list[dict[str, Value]] = [
         dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))
@@ -609,7 +610,11 @@ def _equations(sampler: type[Sampler], gradient: type[Estimator], spec: RunSpec)
             flags,
             "".join(
                 mathml(line, alone=True)
-                for formula in (sampler.update_by(gradient, {**first, **flags}), *schedule)
+                for formula in (
+                    sampler.update_by(gradient, {**first, **flags}),
+                    *short(sampler.typed_formulas({**first, **flags}, target)),
+                    *schedule,
+                )
                 for line in rows_of(formula, COMMAS, MOST_LETTERS)
             ),
         )

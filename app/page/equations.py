@@ -9,12 +9,12 @@ import panel_material_ui as pmui
 
 from sgmcmc_lab.app.page.controls import sentence
 from sgmcmc_lab.app.state import AppState
-from sgmcmc_lab.app.views.formulas import COMMAS, LONGEST, in_lines
+from sgmcmc_lab.app.views.formulas import COMMAS, in_lines, short
 from sgmcmc_lab.app.views.theme import theme
 from sgmcmc_lab.samplers.choices import make_schedule, make_target
 from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.gradients import GRADIENTS
-from sgmcmc_lab.samplers.kernels.recipe import RecipeSampler
+from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.lanes import OWN_GRADIENT, Lane
 from sgmcmc_lab.samplers.requirements import MEMORY
 from sgmcmc_lab.samplers.settings import ANY_SAMPLER, ANY_TARGET
@@ -116,12 +116,11 @@ def update_of(lane: Lane) -> str:
 
 def formulas_of(state: AppState, lane: int) -> tuple[str, ...]:
     """The D, Q and f of a lane that is a recipe; none of another, and none of what is too long to be read."""
-    choice = state.experiment.lanes[lane].sampler
-    if choice.key != RecipeSampler.key:
+    experiment = state.experiment
+    if experiment.of_model:
         return ()
-    recipe = RecipeSampler(**choice.values()).recipe(state.experiment.make_target())
-    drift = recipe.tex("drift") + r"\quad\text{(typed)}" * any(choice.values()["drift_entries"])
-    return tuple(tex for tex in (recipe.tex("D"), recipe.tex("Q"), drift) if len(tex) < LONGEST)
+    choice = experiment.lanes[lane].sampler
+    return short(SAMPLERS[choice.key].typed_formulas(choice.values(), experiment.make_target()))
 
 
 def about(target: Any, facts: Mapping[str, str], temperature: float = 1.0) -> str:

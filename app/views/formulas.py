@@ -1,7 +1,7 @@
 r"""Formulas that are wider than their place, in lines: cut where their parts end, else before a sign of a sum."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 MOST = 34.0
 """Letters of a displayed formula for which a card or a lesson's panel has room: each has about 10.7 pixels."""
@@ -141,3 +141,8 @@ def _cut(tex: str, most: float, within: frozenset[str] = frozenset()) -> list[st
         if not token.isspace() and token not in (r"\,", r"\;"):
             before = token
     return [*rows, tex[start:]]
+
+
+def short(formulas: Iterable[str]) -> tuple[str, ...]:
+    """The formulas without those that are too long to be read."""
+    return tuple(tex for tex in formulas if len(tex) < LONGEST)

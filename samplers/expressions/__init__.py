@@ -25,7 +25,7 @@ like others, that of what is impossible; +∞ and nan are failures.
 """
 
 from sgmcmc_lab.samplers.expressions.functions import Array
-from sgmcmc_lab.samplers.expressions.grammar import parse
+from sgmcmc_lab.samplers.expressions.grammar import displayed, parse
 from sgmcmc_lab.samplers.expressions.limits import work_limit
 from sgmcmc_lab.samplers.expressions.normal_form import ONE, ZERO, Expression, apply, constant, name
 from sgmcmc_lab.samplers.expressions.program import postfix
@@ -38,6 +38,7 @@ __all__ = [
     "Expression",
     "apply",
     "constant",
+    "displayed",
     "evaluate",
     "name",
     "parse",

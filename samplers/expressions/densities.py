@@ -6,11 +6,13 @@ normalised in their first argument.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sgmcmc_lab.samplers.expressions.functions import LARGE_SHAPE
-from sgmcmc_lab.samplers.expressions.normal_form import Expression, apply
+from sgmcmc_lab.samplers.expressions.normal_form import Expression, apply, call
+from sgmcmc_lab.samplers.expressions.writing import DENSITIES as WRITTEN
 
 SMALLEST = 5e-324
 """The smallest number above 0."""
@@ -246,3 +248,17 @@ DENSITIES: dict[str, Density] = {
     "log_mix": Density(("share of the first", "log density of the first", "log density of the second"), log_mix),
 }
 """Functions of several arguments, by their typed names."""
+
+_OF_SDS = {"normal_lpdf", "normal_lcdf", "normal_lccdf", "lognormal_lpdf", "lognormal_lcdf", "lognormal_lccdf"}
+"""Densities whose last argument is a standard deviation: they are written with the variance."""
+
+
+def _named(key: str, *arguments: Expression) -> Expression:
+    return call(key, *arguments[:-1], arguments[-1] ** 2 if key in _OF_SDS else arguments[-1])
+
+
+NAMED: dict[str, Density] = {
+    key: replace(density, build=partial(_named, key)) if key in WRITTEN else density
+    for key, density in DENSITIES.items()
+}
+"""The same, but that densities stay names, for reading: they have no value."""

@@ -3,14 +3,14 @@
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from operator import add, mul, neg, sub, truediv
 from typing import Any, NoReturn
 
-from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES, NAMED, Density
 from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
 from sgmcmc_lab.samplers.expressions.limits import MAX_DEPTH, MAX_EXPONENT, MAX_LENGTH, MAX_NUMBER, work_limit
 from sgmcmc_lab.samplers.expressions.normal_form import Expression, apply, constant, name
@@ -46,8 +46,8 @@ class _Pending:
 class _Reader:
     """Reads one text with a stack of values and a stack of what is pending."""
 
-    def __init__(self, text: str, names: frozenset[str], field: str):
-        self.text, self.names, self.field = text, names, field
+    def __init__(self, text: str, names: frozenset[str], field: str, densities: Mapping[str, Density] = DENSITIES):
+        self.text, self.names, self.field, self.densities = text, names, field, densities
         self.values: list[Expression] = []
         self.pending: list[_Pending] = []
 
@@ -194,7 +194,7 @@ class _Reader:
 
     def density(self, top: _Pending, position: int) -> None:
         """Put a density in the place of its arguments."""
-        density = DENSITIES[top.function]
+        density = self.densities[top.function]
         n = len(density.arguments)
         if top.commas + 1 != n:
             self.refuse(position, self.arguments(top.function))
@@ -235,7 +235,7 @@ def tokens(text: str) -> Iterator[tuple[str, str]]:
         yield kind, _plain(raw) if kind == "name" else _SIGNS.get(raw, raw)
 
 
-def parse(text: Any, names: Iterable[str], field: str) -> Expression:
+def parse(text: Any, names: Iterable[str], field: str, densities: Mapping[str, Density] = DENSITIES) -> Expression:
     """The expression that a person typed, a function of ``names``.
 
     Raises :class:`SpecError` for ``field`` with the character (counted from 1) at which the text went wrong and what
@@ -248,4 +248,9 @@ def parse(text: Any, names: Iterable[str], field: str) -> Expression:
             field, text[:80], f"at character {MAX_LENGTH + 1}: a formula has at most {MAX_LENGTH} characters"
         )
     with work_limit():
-        return _Reader(text, frozenset(names), field).read()
+        return _Reader(text, frozenset(names), field, densities).read()
+
+
+def displayed(text: str, names: Iterable[str], field: str) -> str:
+    """LaTeX of a text that :func:`parse` takes, with densities by their names."""
+    return parse(text, names, field, NAMED).tex()

@@ -14,7 +14,7 @@ from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS, OF_TWO, Array
 from sgmcmc_lab.samplers.expressions.limits import MAX_EXPONENT, MAX_NUMBER, MAX_RATIO, count, refuse, work_limit
 from sgmcmc_lab.samplers.expressions.nodes import Kind, Node
 from sgmcmc_lab.samplers.expressions.values import evaluate, is_whole
-from sgmcmc_lab.samplers.expressions.writing import latex, plain
+from sgmcmc_lab.samplers.expressions.writing import DENSITIES, latex, plain
 
 Parts = tuple[tuple[float, "Expression"], ...]
 
@@ -117,8 +117,10 @@ def _node(kind: Kind, value: float, label: str, parts: Parts, degree: float) -> 
 
 
 def _reading_order(node: Expression) -> tuple[int, int, str]:
-    """θ before r before ξ, and θ₂ before θ₁₀, as everywhere on the page; functions by their names."""
-    if node.kind == Kind.PRODUCT:
+    """θ before r before ξ, and θ₂ before θ₁₀, as everywhere on the page; functions by their names, and densities that
+    are only written by what they are of.
+    """
+    if node.kind == Kind.PRODUCT or node.label in DENSITIES:
         node = node.parts[0][1]
     letters = node.label.rstrip("0123456789")
     return _ORDER.get(letters, len(_ORDER)), len(node.label) if letters in _ORDER else 0, node.label
@@ -436,11 +438,12 @@ def _log(node: Expression) -> Expression | None:
     if len(node.parts) == 1 and c > 0 and term.kind == Kind.PRODUCT:
         squares = [e % 2 == 0 and not _positive(b) for e, b in term.parts]
         if any(squares) and all(square or _positive(b) for square, (_, b) in zip(squares, term.parts, strict=True)):
-            return _call("log1p_square", c**0.5 * _product([(e / 2, b) for e, b in term.parts]))
-    return _call("log1p", _sum(0.0, node.parts))
+            return call("log1p_square", c**0.5 * _product([(e / 2, b) for e, b in term.parts]))
+    return call("log1p", _sum(0.0, node.parts))
 
 
-def _call(function: str, *arguments: Expression) -> Expression:
+def call(function: str, *arguments: Expression) -> Expression:
+    """``function`` as it stands, without simplification."""
     return _node(Kind.CALL, 0.0, function, tuple((1.0, argument) for argument in arguments), 0.0)
 
 
@@ -454,7 +457,7 @@ def _apply_to_two(function: str, a: Expression, b: Expression) -> Expression:
         return a + math.log(2)
     if function == "log_sum_exp" and a.is_zero:
         return apply("log1p_exp", b)
-    return _call(function, a, b)
+    return call(function, a, b)
 
 
 def apply(function: str, *arguments: Expression) -> Expression:
@@ -475,7 +478,7 @@ def apply(function: str, *arguments: Expression) -> Expression:
     (argument,) = arguments
     if function in {"log", "log1p"}:
         inner = argument if function == "log" else 1 + argument
-        return _log(inner) or _call("log", inner)
+        return _log(inner) or call("log", inner)
     if function == "log1p_square":
         return apply("log1p", argument**2)
     if function in _ODD | _EVEN and argument.kind == Kind.SUM and argument.parts[0][0] < 0:
@@ -487,7 +490,7 @@ def apply(function: str, *arguments: Expression) -> Expression:
         return scale * inner if function == "abs" else inner
     if function == "abs" and _nonnegative(argument):
         return argument
-    return _call(function, argument)
+    return call(function, argument)
 
 
 DERIVATIVES: dict[str, Callable[[Expression], Expression]] = {

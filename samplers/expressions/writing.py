@@ -77,6 +77,34 @@ _WRITTEN_OUT = {
     "lgamma_half_step_slope": r"\left(\psi\left({0} + \frac{{1}}{{2}}\right) - \psi\left({0}\right) - \frac{{1}}{{2 \left({0}\right)}}\right)",
 }
 """The written forms of functions that have no symbol, with their arguments by number."""
+DENSITIES = {
+    "normal_lpdf": r"\log\mathcal N\left({0};\, {1},\, {2}\right)",
+    "student_t_lpdf": r"\log\mathrm{{Student}}\left({0};\, {1},\, {2},\, {3}\right)",
+    "cauchy_lpdf": r"\log\mathrm{{Cauchy}}\left({0};\, {1},\, {2}\right)",
+    "laplace_lpdf": r"\log\mathrm{{Laplace}}\left({0};\, {1},\, {2}\right)",
+    "exponential_lpdf": r"\log\mathrm{{Exp}}\left({0};\, {1}\right)",
+    "gamma_lpdf": r"\log\mathrm{{Gamma}}\left({0};\, {1},\, {2}\right)",
+    "beta_lpdf": r"\log\mathrm{{Beta}}\left({0};\, {1},\, {2}\right)",
+    "lognormal_lpdf": r"\log\mathrm{{LogNormal}}\left({0};\, {1},\, {2}\right)",
+    "weibull_lpdf": r"\log\mathrm{{Weibull}}\left({0};\, {1},\, {2}\right)",
+    "bernoulli_logit_lpmf": r"\log\mathrm{{Bernoulli}}\left({0};\, \operatorname{{logit}}^{{-1}}\left({1}\right)\right)",
+    "binomial_logit_lpmf": r"\log\mathrm{{Binomial}}\left({0};\, {1},\, \operatorname{{logit}}^{{-1}}\left({2}\right)\right)",
+    "poisson_log_lpmf": r"\log\mathrm{{Poisson}}\left({0};\, e^{{{1}}}\right)",
+    "neg_binomial_2_log_lpmf": r"\log\mathrm{{NegBinomial}}\left({0};\, e^{{{1}}},\, {2}\right)",
+    "von_mises_lpdf": r"\log\mathrm{{vonMises}}\left({0};\, {1},\, {2}\right)",
+    "normal_lcdf": r"\log F_{{\mathcal N}}\left({0};\, {1},\, {2}\right)",
+    "normal_lccdf": r"\log S_{{\mathcal N}}\left({0};\, {1},\, {2}\right)",
+    "lognormal_lcdf": r"\log F_{{\mathrm{{LogNormal}}}}\left({0};\, {1},\, {2}\right)",
+    "lognormal_lccdf": r"\log S_{{\mathrm{{LogNormal}}}}\left({0};\, {1},\, {2}\right)",
+    "exponential_lcdf": r"\log F_{{\mathrm{{Exp}}}}\left({0};\, {1}\right)",
+    "exponential_lccdf": r"\log S_{{\mathrm{{Exp}}}}\left({0};\, {1}\right)",
+    "weibull_lcdf": r"\log F_{{\mathrm{{Weibull}}}}\left({0};\, {1},\, {2}\right)",
+    "weibull_lccdf": r"\log S_{{\mathrm{{Weibull}}}}\left({0};\, {1},\, {2}\right)",
+}
+"""Densities by name, in the order of their arguments, but that normal ones have a variance; F is the distribution
+function, and S = 1 − F.
+"""
+_WRITTEN_OUT |= DENSITIES
 _GREEK = {"theta": r"\theta", "xi": r"\xi", "pi": r"\pi"}
 
 
@@ -144,7 +172,7 @@ class _Tex(_Plain):
     def held(self, exponent: float, base: Written) -> str:
         if exponent != 1:
             return self.power(base, exponent)
-        return base[0] if base[1] >= _PRODUCT else rf"\left({base[0]}\right)"
+        return base[0] if base[1] in (_PRODUCT, _ATOM) else rf"\left({base[0]}\right)"
 
     def scaled(self, coefficient: float, term: Written) -> str:
         text = term[0] if term[1] > _SUM else rf"\left({term[0]}\right)"

@@ -178,6 +178,11 @@ class Sampler(param.Parameterized):
         return out
 
     @classmethod
+    def typed_formulas(cls, values: Mapping[str, Value], target: Target) -> tuple[str, ...]:
+        """LaTeX of the parameters that were typed as formulas, and of what follows from them on a target."""
+        return ()
+
+    @classmethod
     def takes(cls, dim: int) -> bool:
         """Whether the sampler can have a θ of so many coordinates."""
         return cls.least_coordinates <= dim and (cls.most_coordinates is None or dim <= cls.most_coordinates)

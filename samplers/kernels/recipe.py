@@ -1,9 +1,9 @@
 """The recipe itself: any D(z) and Q(z) that a person types."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from math import exp, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from sgmcmc_lab.samplers.expressions import ZERO, Expression, name
 from sgmcmc_lab.samplers.expressions.machine import LANES, execute, program, workspace
 from sgmcmc_lab.samplers.expressions.native import Loop, call
 from sgmcmc_lab.samplers.expressions.program import Op
+from sgmcmc_lab.samplers.gradients import Estimator
 from sgmcmc_lab.samplers.kernels.base import KEPT, NO_MOMENTUM, Sampler
 from sgmcmc_lab.samplers.kernels.noisy_gradient import add_noise, shorten
 from sgmcmc_lab.samplers.parameters import Flag, Formulas, Option, Real, SpecError, Value
@@ -412,13 +413,16 @@ def advance(rng, state, model, source, params, out, n, info):
     keep_alive(arrays)
 
 
+_TYPED_DRIFT = r"\epsilon f(z_t)"
+
+
 class RecipeSampler(Sampler):
     """Any sampler that the recipe writes: an energy, D(z) and Q(z), typed (Ma, Chen & Fox 2015, eqs 3 and 9).
 
     SDE: dz = f dt + √(2D) dW with f = −(D + Q)∇H + Γ, Γ_i = Σ_j ∂_j(D_ij + Q_ij).
     Euler–Maruyama: z ← z + ε f̃(z) + N(0, ε(2D − εB̂)), with B̂ = (D + Q) diag(V, 0) (D + Q)ᵀ, V a number or, estimated
     from a minibatch, a matrix; this corrects the sign of Γ in the printed eq (9). Semi-implicit: θ first, then the
-    rest, with the gradient at the new θ.
+    rest, with the gradient at the new θ. A row of f that is typed has no noisy gradient in it, and its row of B̂ is 0.
     With λ > 0 a step begins, with probability 1 − e^{−λε}, with a new momentum r ~ N(0, I), and so does the chain.
     Where the target's U is no formula ∇H is its compiled gradient, with every estimator of it; U in an entry, and its
     slopes in Γ, are those of all data at every step.
@@ -495,6 +499,30 @@ class RecipeSampler(Sampler):
         True, label="Γ in the drift", doc="Without Γ e^{−H} is not stationary wherever D or Q depends on the state."
     )
     dissipation = Flag(True, label="−D∇H in the drift", doc="Without −D∇H nothing balances the noise: naive SGHMC.")
+
+    @classmethod
+    def update_by(cls, gradient: type[Estimator], values: Mapping[str, Value]) -> str:
+        entries = cast(tuple[str, ...], values["drift_entries"])
+        typed = [str(row) for row, text in enumerate(entries, 1) if text]
+        out = super().update_by(gradient, values)
+        if typed and len(typed) == len(entries):
+            out = rf"z_{{t+1}} = z_t + {_TYPED_DRIFT} + \mathcal N(0,\ 2\epsilon D)"
+        elif typed:
+            rows = f"row{'s' * (len(typed) > 1)} {', '.join(typed)}"
+            out += rf",\quad\text{{with }} {_TYPED_DRIFT} \text{{ as the drift of {rows}}}"
+        if values["scheme"] == SEMI_IMPLICIT:
+            rest = [symbol for symbol, word in (("r", "_r"), (r"\xi", "_xi")) if word in str(values["layout"])]
+            moved = ", ".join(f"{symbol}_t" for symbol in rest)
+            out += rf",\quad z_t = (\theta_{{t+1}}, {moved}) \text{{ in the rows of }} {', '.join(rest)}"
+        return out
+
+    @classmethod
+    def typed_formulas(cls, values: Mapping[str, Value], target: Target) -> tuple[str, ...]:
+        """D, Q and f. Raises :class:`SpecError`, as :meth:`recipe` does."""
+        made = cls(**values)
+        recipe = made.recipe(target)
+        drift = recipe.tex("drift") + r"\quad\text{(typed)}" * any(made.drift_entries)
+        return recipe.tex("D"), recipe.tex("Q"), drift
 
     def recipe(self, target: Target) -> Recipe:
         """The recipe on a target. Raises :class:`SpecError` for an entry that is no formula of the state."""
@@ -587,7 +615,7 @@ class RecipeSampler(Sampler):
         "−εQ∇H": r"- \epsilon Q\nabla\tilde H",
         "εΓ": r"\epsilon\,\Gamma",
         "gradient noise": r"\nabla\tilde H",
-        "drift": r"z_t",
+        "drift": _TYPED_DRIFT,
         "injected noise": r"\mathcal N\bigl(0,\ \epsilon(2D - \epsilon\hat B)\bigr)",
         "reflection": r"z_{t+1}",
     }

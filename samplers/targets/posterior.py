@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.expressions import ZERO, Expression, apply, name, parse, work_limit
+from sgmcmc_lab.samplers.expressions import ZERO, Expression, apply, displayed, name, parse, work_limit
 from sgmcmc_lab.samplers.expressions.densities import DENSITIES
 from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
 from sgmcmc_lab.samplers.expressions.grammar import tokens
@@ -225,8 +225,8 @@ class TypedPosterior(OfTable, Boxed):
     def tex(self) -> str:  # type: ignore[override]
         r"""U(θ) in LaTeX."""
         plain = {each.name: each.name for each in self.bounded}
-        prior = parse(self.prior, tuple(plain), "target.prior").tex()
-        row = parse(self.row, (*plain, *self.titles), "target.row").tex()
+        prior = displayed(self.prior, tuple(plain), "target.prior")
+        row = displayed(self.row, (*plain, *self.titles), "target.row")
         jacobian = r" - \log\lvert J\rvert" if any(each.jacobian for each in self.bounded) else ""
         return rf"U(\theta) = -\Bigl({prior}\Bigr) - \sum_{{i=1}}^{{N}}\Bigl({row}\Bigr){jacobian}"
 

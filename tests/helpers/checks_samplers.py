@@ -168,6 +168,8 @@ def check_card(cls):
         full, without = (cls.update_by(GRADIENTS["full"], values | {flag: on}) for on in (True, False))
         assert all(term in full and term not in without for term in terms), flag
         assert without.count("{") == without.count("}"), flag
+    if cls.key == "recipe":
+        values |= {"drift_entries": ("-theta", "")}
     for name, term in cls.parts.items():
         for key in {g for target in TARGETS.values() for g in cls.gradients_for(target)}:
             assert term in cls.update_by(GRADIENTS[key], values | dict.fromkeys(cls.optional, True)), (name, key)

@@ -1,5 +1,7 @@
 """The formulas on the cards are those that run: read from their LaTeX and evaluated beside the compiled functions."""
 
+import re
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -7,13 +9,19 @@ import pytest
 
 from sgmcmc_lab.samplers import Run, RunSpec
 from sgmcmc_lab.samplers import textbook as steps
+from sgmcmc_lab.samplers.expressions import displayed, grammar, parse
+from sgmcmc_lab.samplers.expressions.densities import DENSITIES
+from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.step_terms import Play
 from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.generative import log_stretch
+from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
+from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 from tests.helpers.cases import for_each, of_a_long_run
 from tests.helpers.checks_targets import cases_of, few_draws, make, potential_at
-from tests.helpers.latex import execute, program, with_definitions
+from tests.helpers.latex import execute, program, read, tokens, typed, with_definitions
 
 N_POINTS = 3
 ROUNDING = 1e-9
@@ -81,6 +89,99 @@ def test_a_typed_energy_is_displayed_as_it_runs(energy):
     assert energy_error(target, target.tex) < ROUNDING
 
 
+TEXTS = [
+    *(text for preset in PRESETS.values() for text in (preset.prior, preset.row)),
+    "cauchy_lpdf(x, m, 2) + laplace_lpdf(x, m, k) + gamma_lpdf(k, 2, n) + beta_lpdf(p, 2, n) + lognormal_lpdf(k, m, 2)",
+    "binomial_logit_lpmf(3, 8, m) + neg_binomial_2_log_lpmf(3, m, k) + von_mises_lpdf(x, m, k) - poisson_log_lpmf(2, m)",
+    "normal_lcdf(x, m, k) + normal_lccdf(x, m, k) + lognormal_lcdf(k, m, 2) + lognormal_lccdf(k, m, 2)",
+    "exponential_lcdf(k, 2) + exponential_lccdf(k, 3) + weibull_lcdf(k, 2, 3) + weibull_lccdf(k, 2, 4)",
+    "log_mix(p, normal_lpdf(m, 0, 1), cauchy_lpdf(m, 1, 2)) - zero_times(p, -exp(m)) + exponential_lpdf(k, 1/2)",
+]
+"""Priors and rows as they are typed: all densities, and each table's first model."""
+SHARES, COUNTS = {"p", "ended"}, {"y"}
+SIX_DIGITS = 2e-6
+"""Numbers are displayed with so many."""
+
+
+def text_error(text, replace=("", "")):
+    """The largest error of the display of what was typed, at random values of its names, over its size."""
+    names = sorted({word for kind, word in grammar.tokens(text) if kind == "name"} - {*DENSITIES, *FUNCTIONS})
+    rng = np.random.default_rng(2)
+    tex = displayed(text, names, "row")
+    assert replace[0] in tex
+    value = read(tokens(typed(tex.replace(*replace))))
+    errors = []
+    for _ in range(N_POINTS):
+        values = {
+            one: rng.integers(0, 2)
+            if one in COUNTS
+            else rng.uniform(0.1, 0.9)
+            if one in SHARES
+            else rng.uniform(0.5, 2)
+            for one in names
+        }
+        wanted = float(parse(text, names, "row").evaluate(**values))
+        errors.append(abs(float(value(with_latex_names(values))) - wanted) / max(1.0, abs(wanted)))
+    return max(errors)
+
+
+def with_latex_names(values):
+    """Values by the symbols of their names: x_1 for x1, and a sign of its own for a word."""
+    out = {}
+    for name, value in values.items():
+        letters = name.rstrip("0123456789")
+        symbol = letters if len(letters) == 1 else rf"\w{letters}"
+        out[f"{symbol}_{name[len(letters) :]}" if letters != name else symbol] = value
+    return out
+
+
+@for_each("text", TEXTS)
+def test_what_is_typed_is_displayed_as_it_runs(text):
+    assert text_error(text) < SIX_DIGITS
+
+
+@for_each(
+    ("part", "right", "planted"),
+    [
+        ("bernoulli", "logit}^{-1}", "sign}"),
+        ("student_t", "s\\right)", "s^2\\right)"),
+        ("von_mises", "\\log\\mathrm{Poisson}", "2 \\log\\mathrm{Poisson}"),
+        ("normal_lpdf(m, 0, 5)", "t^{2}", "t"),
+        ("weeks", "log S_", "log F_"),
+        ("weeks", "(\\mathrm{ended} - 1", "(\\mathrm{ended} + 1"),
+        ("zero_times", "\\left(-e^{m}\\right)", "-e^{m}"),
+    ],
+)
+def test_another_display_is_seen(part, right, planted):
+    assert text_error(next(text for text in TEXTS if part in text), (right, planted)) > 1e-4
+
+
+def posterior_error(replace=("", "")):
+    """The same of a posterior, rows, prior and Jacobian together."""
+    target = TypedPosterior(**PRESETS["outliers"]._replace(table="outliers")._asdict())
+    tex = typed(target.tex.replace(*replace).removeprefix(r"U(\theta) = "))
+    before, _, inside = tex.partition(r"\sum_{i=1}^{N}")
+    row, _, after = inside.partition(" - J")
+    theta = 0.4 * np.random.default_rng(1).standard_normal((N_POINTS, target.dim))
+    found = []
+    for point in theta:
+        values = dict(zip([each.name for each in target.bounded], map(float, target.constrained(point)), strict=True))
+        env = {**with_latex_names(values), "J": -log_stretch(target.bounded, values), "Z": 0.0}
+        of_row = read(tokens(row))
+        for i in range(target.n_data):
+            env["Z"] += of_row(env | with_latex_names({name: float(x[i]) for name, x in target.titles.items()}))
+        found.append(float(read(tokens(f"{before} Z {'- J' if 'J' in tex else ''} {after}"))(env)))
+    wanted = target.energies_at(theta)
+    return float(np.abs(np.array(found) - wanted).max() / np.abs(wanted).max())
+
+
+@pytest.mark.slow
+def test_a_typed_posterior_is_displayed_as_it_runs():
+    assert posterior_error() < ROUNDING
+    for right in (r" - \log\lvert J\rvert", r"-\Bigl(\log", r"- \sum"):
+        assert posterior_error((right, right.replace("-", "+"))) > 1e-4
+
+
 @for_each(
     ("key", "right", "planted"),
     [
@@ -134,7 +235,7 @@ UNREAD = {
     **dict.fromkeys(("austerity", "hmc_ecs", "chees", "amagold", "mclmc"), "words in the midst of the step"),
     **dict.fromkeys(("chmc", "rmhmc"), "implicit equations"),
     **dict.fromkeys(("svgd", "mirrored_langevin", "contour_sgld"), "indices of chains, times and bins"),
-    "recipe": "matrices that are typed; tests/samplers/recipe reads them entry by entry",
+    "recipe": "matrices that are typed: a test of its own reads it",
     "exact": "a draw from the target",
 }
 """Updates that are not read, each with the reason: the textbook step alone holds these."""
@@ -170,21 +271,29 @@ def linear(outcome):
     return middle, np.array(rows).T @ np.array(rows)
 
 
-def step_error(key, replace=("", "")):
-    """The largest difference of the displayed step and the textbook's in the mean and the covariance."""
+def step_error(key, replace=("", ""), shown="", **target_params):
+    """The largest difference of a displayed step and the textbook's in the mean and the covariance.
+
+    It is the one on the sampler's card unless another is ``shown``.
+    """
     cls = SAMPLERS[key]
     target = TARGET_OF.get(key, "banana")
-    noisy = "gaussian_corrected" in cls.gradients_for(TARGETS[target]) and key not in ("baoab", "badodab", "obabo")
+    noisy = (
+        (not shown or r"\tilde" in shown)
+        and "gaussian_corrected" in cls.gradients_for(TARGETS[target])
+        and key not in ("baoab", "badodab", "obabo")
+    )
     gradient, given = ("gaussian_corrected", {"variance": VARIANCE}) if noisy else ("full", {})
     spec = RunSpec.of(
-        target, key, gradient, sampler_params=SETTINGS.get(key, {}), gradient_params=given, n_chains=1, seed=5
-    )
+        target, key, gradient, sampler_params=SETTINGS.get(key, {}), gradient_params=given, n_chains=1, seed=5,
+        target_params=target_params,
+    )  # fmt: skip
     run = Run(spec)
     run.advance(3)
     d, v = run.target.dim, VARIANCE if noisy else 0.0
     kept = run.momentum[0]
     sampler = run.next_sampler
-    tex = cls.update_by(type(run.gradient), spec.sampler.values())
+    tex = shown or cls.update_by(type(run.gradient), spec.sampler.values())
     assert replace[0] in tex
     step = program(tex.replace(*replace))
     names = ("x", "v") if target == "fisher" else (r"\theta", "r")
@@ -227,7 +336,7 @@ def step_error(key, replace=("", "")):
             "projection": lambda x: np.eye(d) - np.outer(x, x),
             "geodesic": lambda time, x, v: manifold.textbook_geodesic(x, v, time),
             "exponential": lambda x, v: manifold.textbook_geodesic(x, v, 1.0)[0],
-            r"\xi_t": rng.standard_normal,
+            r"\xi_t": rng.standard_normal if d == 1 else lambda: rng.standard_normal(d),
         }  # fmt: skip
         parts = ends(run.coordinates[0], kept)
         at = 0
@@ -266,6 +375,109 @@ def test_the_displayed_step_is_the_textbooks(key):
     assert (key in UNREAD) or step_error(key) < 1e-6
 
 
+# A recipe's update
+
+WELL = {"layout": "theta_r", "curl_entries": ("-1",)}
+RECIPES = {
+    "derived": {**WELL, "diffusion_entries": ("1 + theta^2/4", "0", "2")},
+    "without −D∇H": {**WELL, "diffusion_entries": ("1 + theta^2/4", "0", "2"), "dissipation": False},
+    "without Γ": {**WELL, "diffusion_entries": ("1 + theta^2/4", "0", "2"), "gamma": False},
+    "typed": {**WELL, "diffusion_entries": ("1", "0", "2"), "drift_entries": ("r - theta", "-theta^3 - 2*r")},
+    "a typed row": {**WELL, "diffusion_entries": ("1 + theta^2/4", "0", "2"), "drift_entries": ("", "-theta^3 - 2*r")},
+    "semi-implicit": {**WELL, "diffusion_entries": ("0", "0", "2 + theta^2"), "scheme": "semi_implicit"},
+    "semi-implicit, typed": {**WELL, "diffusion_entries": ("0", "0", "2"), "drift_entries": ("", "-theta^3 - 2*r"), "scheme": "semi_implicit"},
+}  # fmt: skip
+
+
+def recipe_error(values, replace=("", "")):
+    """The largest difference of the displayed step of a recipe and the textbook's in the mean and the covariance."""
+    spec = RunSpec.of(
+        "double_well", "recipe", "gaussian_corrected", n_chains=1, seed=5,
+        sampler_params={"step_size": 0.05, **values}, gradient_params={"variance": VARIANCE},
+    )  # fmt: skip
+    run = Run(spec)
+    run.advance(3)
+    sampler = run.next_sampler
+    recipe, start = sampler.recipe(run.target), np.concatenate([run.coordinates[0], run.momentum[0]])
+    tex = type(sampler).update_by(type(run.gradient), spec.sampler.values())
+    assert replace[0] in tex
+    general, *remarks = tex.replace(*replace).replace(r"\nabla\tilde H", "g").replace("f(z_t)", "f").split(r",\quad")
+    typed_row = next(
+        (re.search(r"\}\s*(.*f) \\text\{ as the drift of rows? (\d)", one) for one in remarks if "drift" in one), None
+    )
+    ((_, step),) = program(general)
+    own = typed_row and read(tokens(typed_row[1]))
+
+    def textbook(rng):
+        play = Play(run)
+        play.rng = rng
+        play.step()
+        return np.concatenate([play.theta[0], play.momentum[0]])
+
+    def displayed(rng):
+        gradient_noise = np.sqrt(VARIANCE) * np.array([rng.standard_normal(), 0.0])
+        normals = []
+
+        def moved(z):
+            given = dict(zip(recipe.layout.names, z, strict=True))
+            d, q, typed = (
+                np.array([[float(e.evaluate(**given)) for e in row] for row in matrix])
+                for matrix in (recipe.D, recipe.Q, [recipe.drift])
+            )
+            g = np.array([float(e.evaluate(**given)) for e in recipe.gradient]) + gradient_noise
+            enters = ((d if values.get("dissipation", True) else 0 * d) + q)[:, :1]
+            for row, text in enumerate(values.get("drift_entries", ())):
+                enters[row] *= not text
+            noisy = np.flatnonzero(d.diagonal())
+
+            def root(covariance):
+                if not normals:
+                    normals.extend(rng.standard_normal() for _ in noisy)
+                out = np.zeros(2)
+                out[noisy] = np.linalg.cholesky(covariance[np.ix_(noisy, noisy)]) @ normals
+                return out
+
+            env = {
+                r"\epsilon": 0.05, "z_t": z, "D": d, "Q": q, "g": g, r"\hatB": VARIANCE * enters @ enters.T, "root": root,
+                r"\Gamma": np.array([float(e.evaluate(**given)) for e in recipe.gamma]), "f": typed[0],
+            }  # fmt: skip
+            end = step(env)
+            if own:
+                k = int(typed_row[2]) - 1
+                plain = program(r"z = z_t + \mathcal N\bigl(0, \epsilon(2D - \epsilon\hat B)\bigr)")[0][1](env)
+                end[k] = plain[k] + own(env)[k]
+            return end
+
+        end = moved(start)
+        if any(r"z_t = (\theta_{t+1}, r_t)" in one for one in remarks):
+            end[1] = moved(np.array([end[0], start[1]]))[1]
+        return end
+
+    (middle, covariance), (wanted, spread) = linear(displayed), linear(textbook)
+    return max(float(np.abs(middle - wanted).max()), float(np.abs(covariance - spread).max() / np.abs(spread).max()))
+
+
+@for_each("case", RECIPES)
+def test_the_displayed_step_of_a_recipe_is_the_textbooks(case):
+    assert recipe_error(RECIPES[case]) < 1e-6
+
+
+@for_each(
+    ("case", "right", "planted"),
+    [
+        ("derived", "(2D -", "(D -"),
+        ("derived", r"\epsilon Q\nabla", r"\epsilon D\nabla"),
+        ("derived", r"+ \epsilon\,\Gamma", r"- \epsilon\,\Gamma"),
+        ("typed", r"2\epsilon D", r"\epsilon D"),
+        ("typed", r"+ \epsilon f", r"- \epsilon f"),
+        ("a typed row", "row 2", "row 1"),
+        ("semi-implicit", r"(\theta_{t+1}", r"(\theta_t"),
+    ],
+)
+def test_another_displayed_step_of_a_recipe_is_seen(case, right, planted):
+    assert recipe_error(RECIPES[case], (right, planted)) > 1e-4
+
+
 @for_each(
     ("key", "right", "planted"),
     [
@@ -285,3 +497,37 @@ def test_the_displayed_step_is_the_textbooks(key):
 )
 def test_another_displayed_step_is_seen(key, right, planted):
     assert step_error(key, (right, planted)) > 1e-4
+
+
+# Equations of lessons
+
+LESSONS = Path(__file__).parents[2] / "lessons" / "course"
+LESSON_STEPS = {
+    "01-langevin": ("sgld", {}, r"\sqrt{2\epsilon}", r"\sqrt{\epsilon}", [r"\theta_{t+1} = \theta_t - \epsilon\,\nabla U(\theta_t) + \sqrt{2\epsilon}\;\xi_t, \qquad \xi_t \sim \mathcal N(0, I)."]),
+    "04-momentum": ("sghmc", {}, r"2C - \epsilon", r"C - \epsilon", [r"\theta \leftarrow \theta + \epsilon r,", r"r \leftarrow r - \epsilon\nabla\tilde U(\theta) - \epsilon C r + \mathcal N\bigl(0, \epsilon(2C - \epsilon\hat B)\bigr)."]),
+    "12-boundary": ("sgrld", {"shape": 0.1}, "0.1 -", "0.2 -", [r"\theta_{t+1} = \Bigl|\,\theta_t + \epsilon\,(0.1 - \theta_t) + \sqrt{2\epsilon\,\theta_t}\;\xi_t\Bigr|."]),
+}  # fmt: skip
+"""The steps that lessons print: the sampler that makes them, its target's parameters, a planted fault, the equations.
+
+Not read: the differential equations of continuous time, and the rules of acceptance, whose probabilities other tests
+compare with the kernels' counts.
+"""
+
+
+@for_each("lesson", LESSON_STEPS)
+def test_the_step_that_a_lesson_prints_is_the_textbooks(lesson):
+    key, given, right, planted, equations = LESSON_STEPS[lesson]
+    text = (LESSONS / f"{lesson}.md").read_text(encoding="utf-8")
+    assert all(f"\n$${one}$$\n" in text for one in equations)
+    # ξ_t is a draw of its own, which needs no equation.
+    shown = r"\\".join(one.partition(r" \qquad")[0].rstrip(".,") for one in equations)
+    assert step_error(key, shown=shown, **given) < 1e-6
+    assert step_error(key, (right, planted), shown=shown, **given) > 1e-4
+
+
+def test_the_energy_that_a_lesson_prints_is_the_compiled_one():
+    tex = r"U(\theta) = \theta + 0.9 \log\theta"
+    assert f"\n$${tex}, " in (LESSONS / "12-boundary.md").read_text(encoding="utf-8")
+    target = make(("gamma", (("shape", 0.1),)))
+    assert energy_error(target, tex) < ROUNDING
+    assert energy_error(target, tex.replace("0.9", "0.8")) > 1e-3

@@ -9,7 +9,7 @@ import pytest
 from sgmcmc_lab.samplers.expressions import densities, parse
 from sgmcmc_lab.samplers.expressions.densities import DENSITIES
 from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS, OF_TWO
-from sgmcmc_lab.samplers.expressions.normal_form import _call, constant
+from sgmcmc_lab.samplers.expressions.normal_form import call, constant
 from sgmcmc_lab.samplers.targets import bounded
 from tests import ends
 from tests.ends import CASES, by_machine, by_numpy, worst
@@ -35,7 +35,7 @@ def test_everything_that_may_be_typed_is_looked_at():
 
 def by_subtraction(self, theta):
     """The parameter with a term that is 0 and that nothing works out beforehand: 1 − p is then a subtraction."""
-    return VALUE(self, theta) + _call("sign", constant(0.0))
+    return VALUE(self, theta) + call("sign", constant(0.0))
 
 
 VALUE = bounded.Bounded.value

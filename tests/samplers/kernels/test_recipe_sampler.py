@@ -569,8 +569,8 @@ def test_the_estimate_of_the_variance_has_its_law():
     """Fails where B̂ is not V·χ²/(n − 1) with n − 1 degrees of freedom: mean V, variance 2V²/(n − 1), new at every step
     (false alarms: 3e-4 in all three).
 
-    A chain whose drift is typed as 0 has increments N(0, ε(2 − εB̂)); with 2500 chains their variance gives B̂ of each
-    step, up to a known error. Planted faults: n degrees of freedom, and a constant B̂.
+    Increments less the drift −εθ are N(0, ε²V + ε(2 − εB̂)); with 2500 chains their variance gives B̂ of each step, up to
+    a known error. Planted faults: n degrees of freedom, and a constant B̂.
     """
     eps, variance, n, chains, steps = 0.5, 0.5, 5, 2500, 4000
 
@@ -579,7 +579,7 @@ def test_the_estimate_of_the_variance_has_its_law():
             "gaussian",
             "recipe",
             key,
-            sampler_params={"drift_entries": ("0",), "step_size": eps},
+            sampler_params={"step_size": eps},
             gradient_params={"variance": variance, **values},
             n_chains=chains,
             n_steps=1,
@@ -589,13 +589,14 @@ def test_the_estimate_of_the_variance_has_its_law():
         found, before = np.empty(steps), run.position.copy()
         for k in range(steps):
             run.advance(1)
-            found[k] = (2 - ((run.position - before) ** 2).mean() / eps) / eps
+            noise = run.position - (1 - eps) * before
+            found[k] = (2 - (noise**2).mean() / eps) / eps + variance
             before = run.position.copy()
         return found
 
     def verdicts(found, freedom):
         spread = 2 * variance**2 / freedom
-        error = 2 / chains * ((2 - eps * variance) ** 2 + eps**2 * spread) / eps**2
+        error = 2 / chains * (4 + eps**2 * spread) / eps**2
         batches = found.reshape(40, -1)
         centred = batches - variance
         return [

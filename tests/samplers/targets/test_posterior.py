@@ -12,7 +12,7 @@ from sgmcmc_lab.samplers import Run, RunSpec
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.experiment import Experiment
 from sgmcmc_lab.samplers.expressions import constant, densities, name, parse
-from sgmcmc_lab.samplers.expressions.normal_form import _call
+from sgmcmc_lab.samplers.expressions.normal_form import call
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import bounded, boxed, long_run, posterior
 from sgmcmc_lab.samplers.targets.base import Target
@@ -640,7 +640,7 @@ def test_both_ends_of_a_probability_are_alike():
 
 def test_fault_one_end_of_a_probability_by_subtraction(monkeypatch):
     right = Bounded.value
-    monkeypatch.setattr(Bounded, "value", lambda self, theta: right(self, theta) + _call("sign", constant(0.0)))
+    monkeypatch.setattr(Bounded, "value", lambda self, theta: right(self, theta) + call("sign", constant(0.0)))
     with pytest.raises(SpecError, match=r"log density is \+∞ at a = .*, p = 1;"):
         on_line(**LOGITS).columns  # noqa: B018
 
