@@ -168,8 +168,8 @@ TitleRow = Callable[[list[str], list[list[str]]], bool]
 
 
 def titles_of_numbers(first: list[str], rest: list[list[str]]) -> bool:
-    """A title row has a word above numbers, or years above what are none; without a column of numbers, anything but
-    numbers.
+    """A title row has a word above numbers, or years above numbers that are not years; without a column of numbers,
+    anything but numbers.
     """
     numeric = _numeric_columns(rest, len(first))
     if len(first) > 1 and not first[0].strip() and all(cell.strip() and not _numeric(cell) for cell in first[1:]):
@@ -184,7 +184,7 @@ _YEARS_APART = (1, 2, 4, 5, 10)
 
 
 def _are_years(row: list[str], columns: list[int]) -> bool:
-    """Whether the cells in the columns are years, one after the other at equal distances."""
+    """Whether the cells in the columns are years in order, at equal distances."""
     cells = [row[k].strip() for k in columns if k < len(row)]
     if len(cells) < 2 or not all(re.fullmatch(r"(1[5-9]|2[01])[0-9]{2}", cell) for cell in cells):
         return False
@@ -223,8 +223,8 @@ class Sheet:
     ):
         """``comments`` begin with # or %; ``spaces`` may part columns; ``named`` are titles that tell a separator.
 
-        A first column without a title holds the rows' names, as R and pandas write them, and a first line with the
-        numbers of rows and columns those, as scikit-learn writes them: with ``row_names`` they are left out.
+        A first column without a title holds the rows' names, as R and pandas write them. A first line can hold
+        the numbers of rows and columns, as scikit-learn writes it. With ``row_names`` both are left out.
 
         Raises :class:`~samplers.files.FileError`.
         """
@@ -398,7 +398,7 @@ class Sheet:
             f"encoding: {ENCODINGS[form.encoding]}",
             *(f"{what}: {self.called(k)}" for _, what, k in roles),
             "names of the rows left out" if self.row_names else "",
-            "the line of counts left out" if self._counts else "",
+            "first line with the numbers of rows and columns left out" if self._counts else "",
             *more,
             counted(self.n_comments, "comment line") + " left out" if self.n_comments else "",
         ]
@@ -419,8 +419,8 @@ class Sheet:
 
 
 def _begins_with_counts(text: str) -> bool:
-    """Whether the first line is as in scikit-learn's files: the number of rows, that of columns beside the last one,
-    and the names of the kinds.
+    """Whether the first line is as in scikit-learn's files: the number of rows, the number of columns without the last,
+    and the names of the classes.
     """
     first, _, rest = text.partition("\n")
     counts = re.fullmatch(r"([0-9]{1,7}),([0-9]{1,4})(?:,[^,]*)*", first.strip())

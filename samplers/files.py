@@ -141,7 +141,7 @@ def quoted(value: Any) -> str:
 
 
 _END_OF_DOS_FILE = re.compile(r'\x1a(?="?\s*\Z)')
-"""The end of a file under DOS is a sign of its own, which R's tables may have within the last quotes."""
+"""The end-of-file character of DOS, which R's tables can have inside the last quotes."""
 ENCODINGS = {
     "utf-8": "UTF-8",
     "utf-16": "UTF-16",

@@ -586,22 +586,27 @@ def _kind(alone: Experiment) -> dict[str, Any]:
         return description.of_gradient(gradient, target)
 
     sampler, gradient = SAMPLERS[spec.sampler.key], GRADIENTS[spec.gradient.key]
+    choice = _choice(sampler, spec.sampler.values(), of_sampler)
     return {
         "title": sampler.title,
         "views": [key for key in LIVE if key in fitting(alone)],
         "run": {name: value for name, value in run.items() if name not in ("target", "sampler", "gradient")},
-        "sampler": _choice(sampler, spec.sampler.values(), of_sampler),
+        "sampler": choice,
         "gradient": _choice(gradient, spec.gradient.values(), of_gradient),
         "schedule": choice_text(SCHEDULES, spec.schedule) if spec.schedule != CONSTANT else "",
-        "equations": _equations(sampler, gradient, spec),
+        "equations": _equations(sampler, gradient, spec, choice["first"]),
     }
 
 
-def _equations(sampler: type[Sampler], gradient: type[Estimator], spec: RunSpec) -> list[tuple[dict[str, Value], str]]:
-    """The formulas of a step for all values of the flags that change them; those at the first values come last."""
+def _equations(
+    sampler: type[Sampler], gradient: type[Estimator], spec: RunSpec, offered: Mapping[str, Value]
+) -> list[tuple[dict[str, Value], str]]:
+    """The formulas of a step for all values of the flags that the page offers and that change them; those at the first
+    values come last.
+    """
     first, schedule = spec.sampler.values(), spec.make_schedule().equations
     target = spec.make_target()
-    own = {name: first[name] for name in sampler.optional}
+    own = {name: first[name] for name in sampler.optional if name in offered}
     found: list[dict[str, Value]] = [
         dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))
     ]

@@ -117,9 +117,9 @@ def poisson_log(y: Any, log_rate: Any) -> Expression:
 
 
 def binomial_logit(y: Any, trials: Any, logit: Any) -> Expression:
-    """The binomial distribution of y successes in so many trials, each with the probability 1/(1 + e^−logit)."""
+    """The binomial distribution of y successes in a number of trials, each with the probability 1/(1 + e^−logit)."""
     log_p, log_q = -apply("log1p_exp", -logit), -apply("log1p_exp", logit)
-    # Of all successes, or none, no term is a large one, and the sum may be next to 0.
+    # With all successes, or none, no term is large, and the sum can be near 0.
     some = apply("sign", y) * apply("sign", trials - y)
     inside = times(some, _binomial(y, trials, log_p, log_q)) + times(1 - some, y * log_p + (trials - y) * log_q)
     return within(y, within(trials - y, inside))
@@ -148,13 +148,13 @@ def _binomial(y: Any, n: Any, log_p: Any, log_q: Any) -> Expression:
 
 
 def weibull(y: Any, shape: Any, scale: Any) -> Expression:
-    """Weibull's distribution, with P(Y > y) = exp(−(y/scale)^shape)."""
+    """The Weibull distribution, with P(Y > y) = exp(−(y/scale)^shape)."""
     slope = log(shape) - log(scale) + times(shape - 1, log(y) - log(scale))
     return within(y, slope + weibull_lccdf(y, shape, scale))
 
 
 def weibull_lcdf(y: Any, shape: Any, scale: Any) -> Expression:
-    """log P(Y ≤ y) of Weibull's distribution."""
+    """log P(Y ≤ y) of the Weibull distribution."""
     log_hazard = shape * (log(y) - log(scale))
     # e^−h is 1 − h to the last digit where h < e⁻⁴⁰.
     small = (1 - apply("sign", log_hazard + 40)) / 2
@@ -162,12 +162,12 @@ def weibull_lcdf(y: Any, shape: Any, scale: Any) -> Expression:
 
 
 def weibull_lccdf(y: Any, shape: Any, scale: Any) -> Expression:
-    """log P(Y > y) of Weibull's distribution."""
+    """log P(Y > y) of the Weibull distribution."""
     return _where_positive(y, -apply("exp", shape * (log(y) - log(scale))))
 
 
 def _where_positive(y: Any, log_above: Expression) -> Expression:
-    """log P(Y > y) of a positive Y: 0 where y ≤ 0, as are its slopes."""
+    """log P(Y > y) of a positive Y: it and its slopes are 0 where y ≤ 0."""
     sign = apply("sign", y)
     return times((sign + apply("abs", sign)) / 2, log_above)
 
@@ -250,7 +250,7 @@ DENSITIES: dict[str, Density] = {
 """Functions of several arguments, by their typed names."""
 
 _OF_SDS = {"normal_lpdf", "normal_lcdf", "normal_lccdf", "lognormal_lpdf", "lognormal_lcdf", "lognormal_lccdf"}
-"""Densities whose last argument is a standard deviation: they are written with the variance."""
+"""Densities whose last argument is a standard deviation: their displayed forms have the variance."""
 
 
 def _named(key: str, *arguments: Expression) -> Expression:
@@ -261,4 +261,4 @@ NAMED: dict[str, Density] = {
     key: replace(density, build=partial(_named, key)) if key in WRITTEN else density
     for key, density in DENSITIES.items()
 }
-"""The same, but that densities stay names, for reading: they have no value."""
+"""The same, with densities as names for display: these have no value."""

@@ -13,7 +13,7 @@ from sgmcmc_lab.samplers.expressions.functions import Array
 _MANY = 40.0
 """The logarithm of the largest mean of a Poisson distribution that NumPy draws from is 43.7; e⁴⁰ is taken for more."""
 _MOST_TRIALS = 2.0**62
-"""Trials are whole numbers of 64 bits."""
+"""The number of trials is an integer of 64 bits."""
 
 
 class Law(NamedTuple):
@@ -113,7 +113,7 @@ def _von_mises(rng: Generator, shape: tuple[int, ...], mu: Array, kappa: Array) 
 
 
 def _mean(log_mean: Array) -> Array:
-    """The mean of counts that NumPy draws."""
+    """The mean of counts, up to the largest from which NumPy draws."""
     return np.exp(np.minimum(np.nan_to_num(log_mean), _MANY))
 
 

@@ -107,7 +107,7 @@ def log_gamma_density(shape: Array, eta: Array) -> Array:
 
 
 def log_ndtr_slope(x: Array) -> Array:
-    """φ(x)/Φ(x), the inverse of Mills' ratio at −x: near −x far below 0."""
+    """φ(x)/Φ(x), the inverse of Mills' ratio at −x: close to −x for x far below 0."""
     return np.sqrt(2 / np.pi) / special.erfcx(-x / np.sqrt(2))
 
 

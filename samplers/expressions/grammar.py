@@ -76,6 +76,8 @@ class _Reader:
 
     @staticmethod
     def stranger(character: str) -> str:
+        if character == "|":
+            return "“|” has no meaning here; commas separate all arguments, as in normal_lpdf(x, 0, 1)"
         if character.isascii() and character.isprintable():
             return f"“{character}” has no meaning here; expected a number, a name, + - * / ^ or a bracket"
         called = unicodedata.name(character, f"the character U+{ord(character):04X}")
@@ -252,5 +254,5 @@ def parse(text: Any, names: Iterable[str], field: str, densities: Mapping[str, D
 
 
 def displayed(text: str, names: Iterable[str], field: str) -> str:
-    """LaTeX of a text that :func:`parse` takes, with densities by their names."""
+    """LaTeX of a typed expression, as in :func:`parse`, with densities by their names."""
     return parse(text, names, field, NAMED).tex()

@@ -117,8 +117,8 @@ def _node(kind: Kind, value: float, label: str, parts: Parts, degree: float) -> 
 
 
 def _reading_order(node: Expression) -> tuple[int, int, str]:
-    """θ before r before ξ, and θ₂ before θ₁₀, as everywhere on the page; functions by their names, and densities that
-    are only written by what they are of.
+    """θ before r before ξ, and θ₂ before θ₁₀, as everywhere on the page; functions by their names, and
+    displayed densities by their first argument.
     """
     if node.kind == Kind.PRODUCT or node.label in DENSITIES:
         node = node.parts[0][1]
@@ -443,7 +443,7 @@ def _log(node: Expression) -> Expression | None:
 
 
 def call(function: str, *arguments: Expression) -> Expression:
-    """``function`` as it stands, without simplification."""
+    """A call of ``function``, without simplification."""
     return _node(Kind.CALL, 0.0, function, tuple((1.0, argument) for argument in arguments), 0.0)
 
 

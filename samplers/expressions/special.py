@@ -21,7 +21,7 @@ _LARGE = 10.0
 _ROOT_2, _LOG_ROOT_2_PI = sqrt(2.0), log(2 * pi) / 2
 _FAR = 10.0
 _FRACTIONS = 20
-"""From −10 down Φ is taken from a continued fraction: with 20 levels it has a double's digits there."""
+"""Below −10, Φ comes from a continued fraction, which has the precision of a double with 20 levels."""
 _SERIES = 20.0
 """Up to here I₀ and I₁ are summed by their power series, whose terms are all positive; beyond by that in 1/x."""
 
@@ -177,7 +177,7 @@ def mills_ratio(x):
 
 @jit.helper
 def log_ndtr(x):
-    """log Φ(x), of the standard normal distribution function Φ."""
+    """log Φ(x), where Φ is the standard normal distribution function."""
     if x < -_FAR:
         return log(mills_ratio(-x)) - x * x / 2 - _LOG_ROOT_2_PI
     return log(erfc(-x / _ROOT_2) / 2) if x < 0 else log1p(-erfc(x / _ROOT_2) / 2)
@@ -185,7 +185,7 @@ def log_ndtr(x):
 
 @jit.helper
 def log_ndtr_slope(x):
-    """φ(x)/Φ(x), which goes to −x far below 0."""
+    """φ(x)/Φ(x), which is close to −x for x far below 0."""
     if x < -_FAR:
         return 1 / mills_ratio(-x)
     return exp(-x * x / 2 - _LOG_ROOT_2_PI) / (erfc(-x / _ROOT_2) / 2)

@@ -101,8 +101,8 @@ DENSITIES = {
     "weibull_lcdf": r"\log F_{{\mathrm{{Weibull}}}}\left({0};\, {1},\, {2}\right)",
     "weibull_lccdf": r"\log S_{{\mathrm{{Weibull}}}}\left({0};\, {1},\, {2}\right)",
 }
-"""Densities by name, in the order of their arguments, but that normal ones have a variance; F is the distribution
-function, and S = 1 − F.
+"""Densities by name, in the order of their arguments; normal ones have the variance. F is the distribution function,
+and S = 1 − F.
 """
 _WRITTEN_OUT |= DENSITIES
 _GREEK = {"theta": r"\theta", "xi": r"\xi", "pi": r"\pi"}

@@ -422,7 +422,7 @@ class RecipeSampler(Sampler):
     SDE: dz = f dt + √(2D) dW with f = −(D + Q)∇H + Γ, Γ_i = Σ_j ∂_j(D_ij + Q_ij).
     Euler–Maruyama: z ← z + ε f̃(z) + N(0, ε(2D − εB̂)), with B̂ = (D + Q) diag(V, 0) (D + Q)ᵀ, V a number or, estimated
     from a minibatch, a matrix; this corrects the sign of Γ in the printed eq (9). Semi-implicit: θ first, then the
-    rest, with the gradient at the new θ. A row of f that is typed has no noisy gradient in it, and its row of B̂ is 0.
+    rest, with the gradient at the new θ. A typed row of f has no noisy gradient, and its row of B̂ is 0.
     With λ > 0 a step begins, with probability 1 − e^{−λε}, with a new momentum r ~ N(0, I), and so does the chain.
     Where the target's U is no formula ∇H is its compiled gradient, with every estimator of it; U in an entry, and its
     slopes in Γ, are those of all data at every step.

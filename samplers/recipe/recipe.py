@@ -311,7 +311,7 @@ class Recipe:
     def correction(self, variance: float | Sequence[Sequence[float | Expression]]) -> Matrix:
         """B̂ = (D+Q) diag(V, 0) (D+Q)ᵀ, what a gradient of U with noise N(0, V) adds to the noise of a step, over ε².
 
-        A component of the drift that was typed by hand has no noisy gradient in it: its row of D + Q is 0 here.
+        A component of the drift that was typed by hand has no noisy gradient: its row of D + Q is 0 here.
 
         ``variance`` is V, a number (times the identity) or a matrix of d by d. It is V in the block of r for SGHMC
         and SGNHT, G^{−1/2} V G^{−1/2} for SGRHMC, and D V D for SGLD and SGFS.

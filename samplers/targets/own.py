@@ -30,9 +30,9 @@ MAX_COLUMNS = 98
 MAX_NAME = 30
 """Characters of a column's name."""
 MAX_LEVELS = 12
-"""Different words in a column of which each may have a column of 0 and 1."""
+"""The most different words of a column that can become columns of 0 and 1."""
 ROWS_A_LEVEL, ROWS_A_COLUMN = 5, 3
-"""So many rows must come on each word, and on each column of all, where words have columns: names of rows have none."""
+"""The fewest rows per word, and per column of the table, if words become columns: names of rows do not."""
 MAX_SIZE = 1e9
 """The largest number. Squares of it, summed over all rows, are still told from each other."""
 MAX_RATIO = 1e5
@@ -103,11 +103,11 @@ def read(
     """A table from one file. One column is the answer: the last that can be, unless another is chosen.
 
     The answer is a number, or with ``two_kinds`` one of two numbers or words. Elsewhere the second of two words in
-    order counts as 1 and the first as 0. Of up to :data:`MAX_LEVELS` words each has a column of 0 and 1: each but the
-    first, unless ``every_level`` is wanted, and none where others explain them. Other columns of words, those with one
-    value in every row or with none in most, and rows that lack a value of a column in use, are left out. There must
-    be so many columns, the answer included, and rows. Raises :class:`~samplers.files.FileError` with the line and the
-    column.
+    order counts as 1 and the first as 0. A column of up to :data:`MAX_LEVELS` words becomes columns of 0
+    and 1, one per word. Without ``every_level`` the first word has none, and no word has one if the columns of the
+    table would be linearly dependent. Other columns of words, those with one value in every row or with none in most,
+    and rows that lack a value of a column in use, are left out. The table must have ``least_columns``, the answer
+    included, and ``least_rows``. Raises :class:`~samplers.files.FileError` with the line and the column.
     """
     name, content = one_file(files, "The data")
     with reading(name):
@@ -163,7 +163,10 @@ def _read(sheet: Sheet, two_kinds: bool, least: int, least_rows: int, every_leve
     if levels and not every_level and are_dependent(taken.x):
         levels = {}
         taken = _columns(sheet, every, at, numeric, words, least_rows, names)
-    left_out = [*taken.left_out, *(_said(k, spread[k], levels[k], names) for k in levels if k in taken.used)]
+    left_out = [
+        *taken.left_out,
+        *(_said(names[k], values[k], one) for k, one in (words | levels).items() if k in taken.used),
+    ]
     answer = f"the column {quoted(names[at])}"
     if len(taken.titles) + 1 < least:
         more = "; ".join(filter(None, left_out))
@@ -185,7 +188,7 @@ def _read(sheet: Sheet, two_kinds: bool, least: int, least_rows: int, every_leve
 
 
 class _Columns(NamedTuple):
-    """The columns beside the answer that say something, of the rows that lack none of them."""
+    """The columns beside the answer, in the rows that lack no value."""
 
     rows: list[tuple[int, list[str]]]
     used: list[int]
@@ -213,20 +216,20 @@ def _columns(
     varies = _varies(x)
     of_words = [names[k] for k in range(len(names)) if k not in {*others, *empty, at}]
     constant = [title for title, one in zip(titles, varies, strict=True) if not one]
-    left_out = [lacking, _listed("of words", of_words), _listed("with one value", constant)]
+    left_out = [lacking, _listed("of words or dates", of_words), _listed("with one value", constant)]
     left_out.append(_listed("without most values", [names[k] for k in empty]))
     kept = tuple(title for title, one in zip(titles, varies, strict=True) if one)
     return _Columns(rows, others, kept, x[:, varies], left_out)
 
 
 def are_dependent(x: Array) -> bool:
-    """Whether a column of x (rows, columns), or 1, is nearly a sum of others, all standardised."""
+    """Whether 1 and the standardised columns of x (rows, columns) are nearly linearly dependent."""
     sizes = np.linalg.svd(np.column_stack([np.ones(len(x)), (x - x.mean(axis=0)) / x.std(axis=0)]), compute_uv=False)
     return bool(sizes[-1] < sizes[0] / MAX_RATIO)
 
 
 def _values(sheet: Sheet, rows: list[tuple[int, list[str]]], k: int) -> list[str]:
-    """The different values of a column that are there, in order; not all of them where they are too many levels."""
+    """The different values in a column, in order; not all of them if they are more than :data:`MAX_LEVELS`."""
     found = set[str]()
     for _, row in rows:
         if not sheet.lacks(row, [k]):
@@ -256,10 +259,12 @@ def _numbers(
     return list(out), np.array(list(out.values()), dtype=float).reshape(len(out), len(rows)).T
 
 
-def _said(k: int, values: list[str], levels: list[str], names: list[str]) -> str:
-    """How a column of words is read."""
-    rest = f", in all of which {quoted(values[0])} is 0" if len(levels) < len(values) else ""
-    return f"{names[k]} as {counted(len(levels), 'column')} of 0 and 1{rest}"
+def _said(name: str, values: list[str], ones: list[str]) -> str:
+    """The reading of a column of words, in words."""
+    if len(ones) == 1:
+        return f"{name} read as 1 for {quoted(ones[0])} and 0 for {quoted(values[0])}"
+    rest = f", all 0 for {quoted(values[0])}" if len(ones) < len(values) else ""
+    return f"{name} read as {len(ones)} columns of 0 and 1{rest}"
 
 
 def _listed(what: str, titles: list[str]) -> str:
@@ -332,7 +337,7 @@ class OfTable(Target):
     least_columns: ClassVar[int] = 2
     """The columns that a table must have, the answer included."""
     every_level: ClassVar[bool] = False
-    """Whether the first of several words has a column of 0 and 1, too, which the intercept and the others explain."""
+    """Whether the first of several words also has a column of 0 and 1, which the intercept and the others determine."""
     two_kinds: ClassVar[bool]
     """Whether the answer is one of two kinds, or a number."""
     built_in: ClassVar[Mapping[str, Callable[[], Table]]]

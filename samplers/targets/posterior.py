@@ -46,7 +46,7 @@ def as_name(title: str) -> str:
 
 
 def as_names(titles: Sequence[str]) -> tuple[str, ...]:
-    """The names of columns in formulas, with a number behind a name that an earlier column has."""
+    """The names of columns in formulas, with a number after a name that an earlier column has."""
     out: list[str] = []
     for title in titles:
         plain = called = as_name(title)

@@ -73,7 +73,7 @@ def funnel() -> Table:
 def remission() -> Table:
     """Weeks of remission of 42 children with leukaemia, half of them with the drug 6-MP (Freireich et al. 1963).
 
-    ``ended`` is 0 where the remission went on when the study ended: the weeks are then a lower bound.
+    ``ended`` is 0 for a remission that outlasted the study: the weeks are then a lower bound.
     """
     drug = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
     placebo = "1 1 2 2 3 4 4 5 5 8 8 8 8 11 11 12 12 15 17 22 23"

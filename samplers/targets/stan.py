@@ -75,7 +75,7 @@ _RESERVED = frozenset(
 )
 """Names that a Stan program reserves, and symbols with another meaning in it."""
 _OF_TRIALS = "binomial_logit_lpmf"
-"""Stan has it of whole trials, too; here both may be formulas, and it is written out."""
+"""Stan has it for whole y and trials only; here both can be formulas, so that it is written out."""
 _NAMED = {"laplace_lpdf": "double_exponential_lpdf"}
 _HELPERS = {
     "sign": ("sign_of", "real sign_of(real x) { return (x > 0) - (x < 0); }"),

@@ -2,7 +2,8 @@
 
 A formula becomes a function of an environment, a mapping from symbols as LaTeX writes them to numbers, vectors and
 matrices. A product without a sign binds closer than a slash, ``a/2b`` is a/(2b); a sum, like a product, ends at the
-next plus or minus; a function without brackets takes one factor.
+next plus or minus; a function without brackets takes one factor. ``env["over"]`` holds, for the text below a sum's
+sign, the symbols of each term.
 """
 
 import re
@@ -10,7 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
+
+from sgmcmc_lab.samplers.parameters import declared
 
 Env = Mapping[str, Any]
 Value = Callable[[Env], Any]
@@ -24,19 +27,73 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     r"\Phi": special.ndtr,
     r"\operatorname{diag}": np.diag,
     "I_0": special.i0,
+    r"\invlogit": special.expit,
+    r"\sign": np.sign,
 }
+LAWS: dict[str, Callable[..., Any]] = {
+    "N": lambda mean, variance: stats.norm(mean, variance**0.5),
+    "Student": stats.t,
+    "Cauchy": stats.cauchy,
+    "Laplace": stats.laplace,
+    "Exp": lambda rate: stats.expon(scale=1 / rate),
+    "Gamma": lambda shape, rate: stats.gamma(shape, scale=1 / rate),
+    "Beta": stats.beta,
+    "LogNormal": lambda mean, variance: stats.lognorm(variance**0.5, scale=np.exp(mean)),
+    "Weibull": lambda shape, scale: stats.weibull_min(shape, scale=scale),
+    "Bernoulli": stats.bernoulli,
+    "Binomial": stats.binom,
+    "Poisson": stats.poisson,
+    "NegBinomial": lambda mean, phi: stats.nbinom(phi, phi / (phi + mean)),
+    "vonMises": lambda mean, kappa: stats.vonmises(kappa, mean),
+}
+"""Distributions by the names that densities have in formulas, with their parameters behind a semicolon."""
+
+
+def _of_law(law: Callable[..., Any], kind: str) -> Callable[[Any], float]:
+    def value(given: Any) -> float:
+        made = law(*given[1:])
+        if kind:
+            return float((made.logcdf if kind == "F" else made.logsf)(given[0]))
+        return float((made.logpmf if hasattr(made.dist, "logpmf") else made.logpdf)(given[0]))
+
+    return value
+
+
+FUNCTIONS |= {rf"\law{kind}{key}": _of_law(law, kind) for key, law in LAWS.items() for kind in ("", "F", "S")}
 BLANK = {r"\,", r"\;", r"\:", r"\!", r"\ ", r"\quad", r"\qquad", r"\textstyle", " ", "\n"}
 """Signs that only set distances and sizes."""
 SIZES = re.compile(r"\\(?:[bB]ig{1,2}[lr]?|left|right)(?![a-zA-Z])")
-TOKEN = re.compile(r"\\operatorname\{\w+\}|\\begin\{\w+\}|\\end\{\w+\}|\\[a-zA-Z]+|\\\\|\\.|.", re.DOTALL)
+TOKEN = re.compile(
+    r"\\operatorname\{\w+\}|\\mathrm\{\w+\}|\\begin\{\w+\}|\\end\{\w+\}|\\[a-zA-Z]+|\\\\|\\.|.", re.DOTALL
+)
 MODIFIERS = (r"\tilde", r"\hat", r"\mathcal", r"\mathbb", r"\mathsf", r"\dot", r"\bar")
 SUMS = {r"\sum": np.add, r"\prod": np.multiply}
-RELATIONS = ("=", r"\leftarrow", r"\sim", r"\in", r"\ge", r"\le", r"\ni")
-STOPS = (",", "&", ")", "]", "}", ";", r"\\", "|", r"\rVert", "+", "-", "/", *RELATIONS, r"\end{pmatrix}", "")
+RELATIONS = ("=", r"\leftarrow", r"\sim", r"\propto", r"\in", r"\ge", r"\le", r"\ni")
+STOPS = (",", "&", ")", "]", "}", ";", r"\\", "|", r"\rVert", "+", "-", "/", "<", ">", *RELATIONS, r"\end{pmatrix}", "")
 
 
 class UnreadError(ValueError):
     """A formula has something that this reader does not know."""
+
+
+def symbols(thing: Any) -> dict[str, Any]:
+    """The values of the symbols that the parameters of a target or a sampler have in formulas."""
+    out = {r"\pi": np.pi}
+    for name, parameter in declared(type(thing)):
+        if tex := getattr(parameter, "tex", ""):
+            value = getattr(thing, name)
+            symbol, squared, _ = tex.partition("^2")
+            if value != ():  # not set: the formula says what is taken then
+                out[symbol] = np.sqrt(value) if squared else value
+    return out
+
+
+def typed(text: str) -> str:
+    """A formula that somebody typed, with one sign for each density, for each function in words and for each name."""
+    text = re.sub(r"\\log(?: ([FS])_)?\{?\\(?:mathcal|mathrm\{)? ?(\w+)\}*\\left\(", r"\\law\1\2(", text)
+    text = text.replace(";", ",").replace(r"\operatorname{logit}^{-1}", r"\invlogit")
+    text = text.replace(r"\operatorname{sign}", r"\sign").replace(r"\log\lvert J\rvert", "J")
+    return re.sub(r"\\mathrm\{(\w+)\}", r"\\w\1", text)
 
 
 def tokens(text: str) -> list[str]:
@@ -250,6 +307,8 @@ class _Reader:
         while self.next in ("+", "-"):
             sign = -1 if self.take() == "-" else 1
             parts.append((sign, self.quotient()))
+        if len(parts) == 1 and sign == 1:
+            return parts[0][1]
         # Some displays begin a matrix or a list with a sign.
         return lambda env: _sum([sign * value(env) for sign, value in parts])
 
@@ -309,7 +368,10 @@ class _Reader:
         raw = "".join(inner)
         if raw in (r"\top", r"\mathsfT", "") or "=" in inner:
             return raw, _symbol(raw)
-        return raw, read(inner)
+        try:
+            return raw, read(inner)
+        except UnreadError:  # an index in words or signs, such as k,-i
+            return raw, _symbol(raw)
 
     def atom(self) -> Value:
         one = self.next
@@ -352,6 +414,10 @@ class _Reader:
             return self.geodesic()
         if one == r"\mathcal" and self.signs[self.at + 1 : self.at + 2] == ["N"]:
             return self.normal()
+        if one == r"\mathbb" and self.signs[self.at + 1 : self.at + 2] == ["1"]:
+            return self.indicator()
+        if one.startswith(r"\mathrm{"):
+            return self.named()
         return self.symbol()
 
     def bracket(self, opened: str) -> Value:
@@ -384,6 +450,8 @@ class _Reader:
         body = self.product()
 
         def value(env: Env) -> Any:
+            if raw in env.get("over", {}):
+                return how.reduce([body({**env, **given}) for given in env["over"][raw](env)])
             begin = int(first or 1)
             end = int(last(env)) if last is not None else len(env[r"\theta"])
             return how.reduce([body({**env, index: number}) for number in range(begin, end + 1)])
@@ -402,12 +470,38 @@ class _Reader:
 
         def value(env: Env) -> Any:
             shift, spread = mean(env), variance(env)
+            if "root" in env:  # of some coordinates only
+                return shift + env["root"](spread)
             z = env["normals"]()
             if np.ndim(spread) == 2:  # of several coordinates at once
                 return shift + np.linalg.cholesky(spread) @ z
             return shift + np.sqrt(spread) * z
 
         return value
+
+    def indicator(self) -> Value:
+        """1 where one value is above another, else 0."""
+        for one in (r"\mathbb", "1", "("):
+            self.take(one)
+        small = self.expression()
+        above = self.take() == ">"
+        large = self.expression()
+        self.take(")")
+        return lambda env: float(small(env) > large(env) if above else small(env) < large(env))
+
+    def named(self) -> Value:
+        """A distribution or a function by its name: what ``env`` holds under it, of its parameters."""
+        name = self.take()
+        if self.next == "_":
+            self.take()
+            name += f"_{self.argument()[0]}"
+        self.take("(")
+        parts = [self.expression()]
+        while self.next in (",", ";"):
+            self.take()
+            parts.append(self.expression())
+        self.take(")")
+        return lambda env: env[name](*(part(env) for part in parts))
 
     def slope(self) -> Value:
         """∇U at a point, with a tilde the estimate; of one coordinate behind ∂."""
@@ -489,8 +583,8 @@ def _symbol(name: str, index: str = "", number: Value | None = None) -> Value:
             return env[name]
         assert number is not None
         held = env[name]
-        if np.ndim(held) == 2 and index.isdigit() and len(index) == 2:
-            return held[int(index[0]) - 1, int(index[1]) - 1]
+        if np.ndim(held) == len(index) == 2:
+            return held[tuple(int(env.get(one, one)) - 1 for one in index)]
         at = int(number(env))
         return held.at(at) if isinstance(held, _Indexed) else held[at - 1]
 

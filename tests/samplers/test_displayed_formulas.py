@@ -13,49 +13,65 @@ from sgmcmc_lab.samplers.expressions import displayed, grammar, parse
 from sgmcmc_lab.samplers.expressions.densities import DENSITIES
 from sgmcmc_lab.samplers.expressions.functions import FUNCTIONS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
+from sgmcmc_lab.samplers.manifolds import Euclidean, Sphere
 from sgmcmc_lab.samplers.parameters import declared
 from sgmcmc_lab.samplers.step_terms import Play
 from sgmcmc_lab.samplers.targets import TARGETS
+from sgmcmc_lab.samplers.targets.base import LINE, Target
 from sgmcmc_lab.samplers.targets.generative import log_stretch
 from sgmcmc_lab.samplers.targets.posterior import TypedPosterior
 from sgmcmc_lab.samplers.targets.posterior_data import PRESETS
 from tests.helpers.cases import for_each, of_a_long_run
 from tests.helpers.checks_targets import cases_of, few_draws, make, potential_at
-from tests.helpers.latex import execute, program, read, tokens, typed, with_definitions
+from tests.helpers.latex import execute, program, read, symbols, tokens, typed, with_definitions
+from tests.helpers.set_noise import Set, linear
 
 N_POINTS = 3
 ROUNDING = 1e-9
+DIFFERENCES, MOST_SLOPES = 1e-4, 6
+"""The relative error of differences; and the largest number of directions for each energy."""
 TYPED = ("typed", "posterior")
 """Targets whose formula is made of what is typed."""
 
 
-def symbols(thing):
-    """The values of the symbols that the parameters of a target or a sampler have in formulas."""
-    out = {r"\pi": np.pi}
-    for name, parameter in declared(type(thing)):
-        if tex := getattr(parameter, "tex", ""):
-            value = getattr(thing, name)
-            symbol, squared, _ = tex.partition("^2")
-            if value != ():  # not set: the formula says what is taken then
-                out[symbol] = np.sqrt(value) if squared else value
-    return out
-
-
 def energy_error(target, tex):
-    """The largest error of a displayed energy at random points, after its constant, over its size."""
+    """The largest error of a displayed energy at random points, after its constant, over its size; and of its slopes
+    at the first of them, by differences, over theirs, as a multiple of what differences leave.
+    """
     if of_a_long_run(target.key):
         theta = np.random.default_rng(1).standard_normal((N_POINTS, target.dim))
     else:
         theta = few_draws(target, N_POINTS)
-    found = []
-    for point in theta:
-        given = {**symbols(target), r"\theta": point if target.dim > 1 else point[0]}
-        given |= getattr(target, "textbook_symbols", lambda theta: {})(point)
-        energy, env = with_definitions(tex, given)
-        found.append(float(energy(env)))
+    found = np.array([displayed_energy(target, tex, point) for point in theta])
     wanted = potential_at(target, theta)
-    apart = np.array(found) - wanted
-    return float(np.ptp(apart) / max(1.0, np.ptp(wanted)))
+    return max(float(np.ptp(found - wanted) / max(1.0, np.ptp(wanted))), slope_error(target, tex, theta[0]) * ROUNDING)
+
+
+def displayed_energy(target, tex, point):
+    """A displayed energy at a point."""
+    given = {**symbols(target), r"\theta": point if target.dim > 1 else point[0]}
+    given |= getattr(target, "textbook_symbols", lambda theta: {})(point)
+    energy, env = with_definitions(tex, given)
+    return float(energy(env))
+
+
+def slope_error(target, tex, point):
+    """How far the compiled gradient is from differences of a displayed energy, over :data:`DIFFERENCES` of its size.
+
+    On a curved manifold the energies agree on the manifold alone, and so do their slopes along it.
+    """
+    gradient, axes = target.gradient_at(point[None])[0], np.eye(target.dim)
+    if target.geometry is not Euclidean:
+        axes = np.linalg.svd(point[None])[2][1:] if issubclass(target.geometry, Sphere) else axes[:0]
+    # Of positive coordinates a step stays far from 0.
+    near = 1e-5 * (1.0 if target.support == LINE else min(1.0, np.abs(point).min()))
+    worst = 0.0
+    for axis in axes[np.linspace(0, len(axes) - 1, min(len(axes), MOST_SLOPES)).astype(int)]:
+        step = near * axis
+        ends = [displayed_energy(target, tex, point + sign * step) for sign in (1, -1)]
+        found = (ends[0] - ends[1]) / (2 * np.linalg.norm(step))
+        worst = max(worst, abs(found - gradient @ axis) / max(1.0, np.abs(gradient).max()))
+    return worst / DIFFERENCES
 
 
 def cases():
@@ -182,6 +198,15 @@ def test_a_typed_posterior_is_displayed_as_it_runs():
         assert posterior_error((right, right.replace("-", "+"))) > 1e-4
 
 
+def test_a_gradient_of_another_energy_is_seen():
+    """Fails where the gradient is compared with itself: it is that of another width here."""
+    target, other = make(("ring", ())), make(("ring", (("width", 0.6),)))
+    point = few_draws(target, 1)[0]
+    assert slope_error(target, type(target).tex, point) < 1
+    with patch.object(type(target), "gradient_at", lambda self, theta: Target.gradient_at(other, theta)):
+        assert slope_error(target, type(target).tex, point) > 10
+
+
 @for_each(
     ("key", "right", "planted"),
     [
@@ -239,36 +264,6 @@ UNREAD = {
     "exact": "a draw from the target",
 }
 """Updates that are not read, each with the reason: the textbook step alone holds these."""
-
-
-class Set:
-    """Random numbers that are set: normal ones from a list, and every proposal is accepted, no swap made."""
-
-    def __init__(self, normals):
-        self.normals, self.used = normals, 0
-
-    def standard_normal(self, size=None):
-        if size is not None:
-            return np.reshape([self.standard_normal() for _ in range(np.prod(size))], size)
-        self.used += 1
-        return self.normals[self.used - 1] if self.used <= len(self.normals) else 0.0
-
-    def random(self):
-        return 1e-300
-
-
-def linear(outcome):
-    """The end of a step without noise, and its covariance for standard normal noise: a linearisation at 0.
-
-    ``outcome(rng)`` gives the end as a vector.
-    """
-    counter = Set([])
-    middle = outcome(counter)
-    rows = []
-    for k in range(counter.used):
-        ends = [outcome(Set([0.0] * k + [h])) for h in (1e-4, -1e-4)]
-        rows.append((ends[0] - ends[1]) / 2e-4)
-    return middle, np.array(rows).T @ np.array(rows)
 
 
 def step_error(key, replace=("", ""), shown="", **target_params):
@@ -373,6 +368,124 @@ def step_error(key, replace=("", ""), shown="", **target_params):
 def test_the_displayed_step_is_the_textbooks(key):
     """And so the compiled one, which equals the textbook's in another test. The others are in the list."""
     assert (key in UNREAD) or step_error(key) < 1e-6
+
+
+# D and Q
+
+TINY = 1e-5
+"""A step so small that (end − start)/ε is −(D + Q)∇H + Γ to three digits, and the covariance over ε is 2D."""
+THERMOSTATS = {"msgnht": lambda sampler, d: 1.0, "badodab": lambda sampler, d: sampler.thermal_mass * d}
+"""The mass M of the thermostats, with the term M(ξ − C)²/2 in H."""
+OF_A_LIMIT = ("sgld", "mala", "sghmc", "baoab", "obabo", "msgnht", "badodab", "sgrld", "root_sgld", "geometric_ou")
+NO_LIMIT = {
+    **dict.fromkeys(("hmc", "nuts", "chmc", "rmhmc", "hmc_ecs", "chees", "gmc"), "the momentum is drawn anew in a step"),
+    **dict.fromkeys(("sggmc", "gsgnht", "sggmc_euler", "gsgnht_euler", "geodesic_sgld", "normalised_sgld"), "the matrices of the embedding are singular on the sphere"),
+    **dict.fromkeys(("scir", "cir"), "exact transitions in place of steps; their law is tested"),
+    **dict.fromkeys(("barker", "sg_barker", "amagold"), "a jump with a probability"),
+    **dict.fromkeys(("cyclical_sgld", "psgld", "asgld", "contour_sgld"), "D and the drift of SGLD, times what the sampler has learnt or the time says"),
+    **dict.fromkeys(("resgld", "parallel_tempering"), "SGLD and MALA at T_k, whose steps are read above"),
+    **dict.fromkeys(("svgd", "mirrored_langevin", "mclmc"), "words, or another space"),
+    **dict.fromkeys(("rwm", "zigzag", "bps", "adaptive_metropolis", "demcz", "slice", "elliptical_slice", "austerity", "tunamh", "exact"), "no D or Q is displayed"),
+    "recipe": "they are typed",
+}  # fmt: skip
+"""Samplers whose D and Q are not compared with the limit of small steps, each with the reason."""
+
+
+def matrices(sampler, target, start):
+    """D and Q as functions of z, from their LaTeX, with blocks for θ, the momentum and thermostats."""
+    d, n = target.dim, len(start)
+    n_xi = sampler.thermostats(target)
+    sizes = [d, *([d] if n > d else []), *([n_xi] if n_xi else [])]
+
+    def block(value, rows, columns):
+        value = np.asarray(value, dtype=float)
+        if value.shape in ((rows, columns), (rows, 1), (1, columns)):
+            return value
+        if value.ndim == 1 and columns == 1:
+            return value[:, None]
+        return value * np.eye(rows, columns)
+
+    def evaluated(tex, z):
+        env = symbols(sampler) | symbols(target) | {"I": np.eye(d), "d": d, "r": z[d : 2 * d]}
+        env[r"\theta"] = z[:d]
+        text = tex.partition("=")[2].strip().replace(r"\operatorname{diag} r", r"\operatorname{diag}(r)")
+        if r"\begin" not in text:
+            found = read(tokens(text))(env)
+            return block(np.diag(found) if np.ndim(found) == 1 else found, n, n)
+        inner = text.removeprefix(r"\begin{pmatrix}").removesuffix(r"\end{pmatrix}")
+        entries = [[read(tokens(one))(env) for one in row.split("&")] for row in inner.split(r"\\")]
+        # A row of a vector: what stands behind a transposition.
+        return np.block(
+            [[block(e, a, b) for e, b in zip(row, sizes, strict=True)] for row, a in zip(entries, sizes, strict=True)]
+        )
+
+    return lambda z: evaluated(sampler.diffusion, z), lambda z: evaluated(sampler.curl, z)
+
+
+def limit_error(key, replace=("", "")):
+    """How far small steps are from the drift and the noise of the displayed D and Q, over their sizes."""
+    target = TARGET_OF.get(key, "banana")
+    spec = RunSpec.of(
+        target, key, "full", sampler_params={"step_size": 0.02, **SETTINGS.get(key, {})}, n_chains=1, seed=5
+    )
+    run = Run(spec)
+    run.advance(3)
+    tiny = max(TINY, dict(declared(SAMPLERS[key]))["step_size"].bounds[0])
+    sampler, d = SAMPLERS[key](**{**spec.sampler.values(), "step_size": tiny}), run.target.dim
+    n_xi = sampler.thermostats(run.target)
+
+    def ends(theta, r):
+        return np.concatenate([theta, r[:d] if sampler.momentum else [], r[len(r) - n_xi :]])
+
+    start = ends(run.coordinates[0], run.momentum[0])
+
+    def outcome(rng):
+        play = Play(run)
+        play.rng, play.sampler = rng, sampler
+        play.step()
+        return ends(play.theta[0], play.momentum[0])
+
+    shown = SAMPLERS[key]
+    with patch.multiple(shown, diffusion=shown.diffusion.replace(*replace), curl=shown.curl.replace(*replace)):
+        diffusion, curl = matrices(sampler, run.target, start)
+        both = lambda z: diffusion(z) + curl(z)  # noqa: E731
+        slope = np.concatenate([run.target.gradient_at(start[None, :d])[0], start[d : 2 * d], start[2 * d :]])
+        if len(start) > 2 * d:
+            slope[2 * d :] = THERMOSTATS[key](sampler, d) * (start[2 * d :] - sampler.friction)
+        steps = 1e-5 * np.eye(len(start))
+        gamma = sum((both(start + h) - both(start - h))[:, j] / 2e-5 for j, h in enumerate(steps))
+        drift, noise = -both(start) @ slope + gamma, 2 * diffusion(start)
+    middle, covariance = linear(outcome)
+    # Itô's term: the mean of a curve of the noise is not its value without noise.
+    mean = middle.copy()
+    for k in range(len(start)):
+        mean += sum(outcome(Set([0.0] * k + [sign])) - middle for sign in (1.0, -1.0)) / 2
+    return max(
+        np.abs((mean - start) / tiny - drift).max() / np.abs(drift).max(),
+        np.abs(covariance / tiny - noise).max() / np.abs(noise).max(),
+    )
+
+
+@for_each("key", list(SAMPLERS))
+def test_the_displayed_matrices_are_those_of_small_steps(key):
+    assert (key in NO_LIMIT) != (key in OF_A_LIMIT)
+    assert key in NO_LIMIT or limit_error(key) < 1e-3
+
+
+@for_each(
+    ("key", "right", "planted"),
+    [
+        ("sgld", "D = I", "D = 2I"),
+        ("sghmc", "0&C", "0&2C"),
+        ("sghmc", "0&-I", "0&I"),
+        ("msgnht", "-\\operatorname", "\\operatorname"),
+        ("badodab", r"r^\top/(\mu d)", r"r^\top/\mu"),
+        ("sgrld", r"\theta", r"2\theta"),
+        ("geometric_ou", r"\theta^2", r"\theta"),
+    ],
+)
+def test_another_displayed_matrix_is_seen(key, right, planted):
+    assert limit_error(key, (right, planted)) > 0.01
 
 
 # A recipe's update

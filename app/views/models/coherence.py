@@ -10,7 +10,7 @@ from sgmcmc_lab.samplers.models.run import ModelChain, Score
 
 
 class Coherence(Scores):
-    """The mean coherence of a draw's topics, at the steps at which perplexity is taken; one curve for each method."""
+    """The mean coherence of a draw's topics, at the steps of the perplexity; one curve for each method."""
 
     key = "coherence"
     title = "Coherence"

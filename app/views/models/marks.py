@@ -17,9 +17,9 @@ from sgmcmc_lab.samplers.models.agreement import Labels, adjusted_rand, purity
 # The strong ones first, then their pale twins.
 PALETTE = (*Category20_20[0::2], *Category20_20[1::2])
 NPMI = (
-    "Coherence: how often two of a topic's ten most likely words share a document, beside independent words. NPMI of a pair is log(P(i, j)/(P(i) P(j)))/(−log P(i, j)), averaged over the 45 pairs: "
-    "1 for words that are always together, 0 for independent ones, −1 for words that never are. P are shares of the training documents, of a stream those of the test documents. "
-    "It is meant to agree with people's judgement of topics. Perplexity measures prediction: the two may disagree."
+    "Coherence: how often two of a topic's ten most likely words share a document, compared with independent words. NPMI of a pair is log(P(i, j)/(P(i) P(j)))/(−log P(i, j)), averaged over the 45 pairs: "
+    "1 for words that always occur together, 0 for independent words, −1 for words that never do. P is a share of the training documents; for a stream, of the test documents. "
+    "NPMI is meant to agree with people's judgement of topics. Perplexity measures prediction: the two can disagree."
 )
 """The coherence of a topic, for a first-time reader."""
 

@@ -1,4 +1,4 @@
-"""The topics as their top words, which move as the topics do, and how coherent each is."""
+"""The topics as their top words, which move as the topics do, and the coherence of each."""
 
 from typing import Any, ClassVar
 
@@ -29,13 +29,13 @@ PERCENTS = [f"{k / 10:.{int(k < 100)}f} %" for k in range(1001)]
 PERCENT_WIDTH = 33
 """The room of ``4.5 %`` in pixels, in a wide font; the coherence stands to the left of it."""
 LEVEL = "\u200a"
-"""A thin space at the end of a text of digits: without it Bokeh puts the text lower than the others of its line."""
+"""A hair space at the end of a text of digits: without it Bokeh puts the text below the others on its line."""
 HUNDREDTHS = [f"{k / 100:.2f}{LEVEL}".replace("0.", ".").replace("-", "−") for k in range(-100, 101)]
-"""The values of NPMI as texts, without the 0 that there is no room for."""
+"""The values of NPMI as texts, without the leading 0, for which there is no room."""
 
 
 class TopWords(View):
-    """The largest groups of words, such as topics; each word's bar is its weight there."""
+    """The largest groups of words, such as topics; each word's bar is its weight in the group."""
 
     title = "Topics"
     tall = True

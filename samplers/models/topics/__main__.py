@@ -66,7 +66,7 @@ def topics_of(run: ModelChain) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the corpus, run the methods, print their held-out perplexity, the coherence of their topics, and these."""
+    """Read the corpus, run the methods, print their held-out perplexity, and their topics with the coherence."""
     parser = _parser()
     options = parser.parse_args(arguments)
     params = {name: getattr(options, name) for name in ("n_topics", "alpha", "beta", *CUT_OFFS)}
@@ -94,9 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"\n{run.method.title}: {run.divergence.message}")
             continue
         print(f"\n{run.method.title}: held-out perplexity {run.scored():,.1f} after {run.data_seen:,} documents")
-        print(
-            f"coherence of its topics: {run.state.coherence[-1]:.3f} on average (NPMI by {model.coherence.documents})"
-        )
+        print(f"mean coherence of its topics: {run.state.coherence[-1]:.3f} (NPMI over {model.coherence.documents})")
         print("\n".join(["share   NPMI  words", *topics_of(run)]))
     return 0
 

@@ -1,13 +1,13 @@
-"""Coherence of topics: how often their top words share documents, beside independent words.
+"""Coherence of topics: how often their top words share documents, compared with independent words.
 
 The coherence of a topic is the mean over all pairs of its top words of the normalised pointwise mutual information
 
     NPMI(i, j) = log(P(i, j)/(P(i) P(j)))/(−log P(i, j)),
 
-which is in [−1, 1] (Bouma 2009; of topics Aletras & Stevenson 2013, Lau, Newman & Baldwin 2014; beside other measures
+which is in [−1, 1] (Bouma 2009; for topics Aletras & Stevenson 2013, Lau, Newman & Baldwin 2014; with other measures
 Röder, Both & Hinneburg 2015). P(i) is the share of the reference documents that have the word i, P(i, j) of those that
-have both, once or more often. Many authors count windows of ten words in Wikipedia in place of documents; a bag of
-words has no windows, so values are to be compared on the same documents only.
+have both, however often. Many authors count windows of ten words in Wikipedia in place of documents; a bag of
+words has no windows. Only values from the same documents are comparable.
 """
 
 import numpy as np
@@ -37,9 +37,9 @@ def ones(x):
 
 @jit.loop(types.void(ids, ids, jit.integer_matrix, types.int64, types.Array(types.int64, 3, "C")))
 def count_shared(ends, documents, top_words, n_documents, out):
-    """How many documents have both of each two words of a topic, (topics, words, words); beside i = j, that one.
+    """The number of documents with both words i and j of a topic, (topics, words, words); for i = j, with that word.
 
-    Word w is in ``documents[ends[w]:ends[w + 1]]``, in one of them perhaps several times. Each word of a topic has a
+    Word w is in ``documents[ends[w]:ends[w + 1]]``, perhaps several times in one of them. Each word of a topic has a
     bit for every document, so that a common word takes no longer than a rare one.
     """
     n_top = top_words.shape[1]
@@ -60,12 +60,12 @@ def count_shared(ends, documents, top_words, n_documents, out):
 
 
 def npmi(both: Words, one: Words, other: Words, n_documents: int) -> Array:
-    """NPMI of pairs of words, by how many of the documents have both, the one, and the other.
+    """NPMI of pairs of words, from the numbers of documents that have both, the one, and the other.
 
     In −log P, written I, it is (I(i) + I(j))/I(i, j) − 1; so it keeps its bounds in floating point. It is 1 for words
-    of which each is only where the other is, and 0 for independent ones. Two words that share no document have −1, the
-    limit as P(i, j) → 0, also where one of them is in no document at all. A word that is in every document says
-    nothing of another: NPMI is 0 then, and is so for two such words, too, where the quotient is 0/0.
+    that occur only together, and 0 for independent words. Two words that share no document have −1, the limit as
+    P(i, j) → 0, even if one of them is in no document. A word that is in every document says nothing about another:
+    NPMI is then 0. It is set to 0 for two such words, for which the quotient is 0/0.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         of_both, of_one, of_other = (-np.log(count / n_documents) for count in (both, one, other))
@@ -74,15 +74,15 @@ def npmi(both: Words, one: Words, other: Words, n_documents: int) -> Array:
 
 
 class Coherence:
-    """NPMI of topics by a corpus, all of whose documents count.
+    """NPMI of topics, over all documents of a corpus.
 
-    Kept are the documents of each word, four bytes each: what the words of the corpus take themselves, and at most
-    40 MB where a corpus is read, which has at most ten million words. A count takes ten bits a document: 125 kB for the
-    100,000 documents that are allowed. Nothing grows with the square of the vocabulary.
+    It keeps the documents of each word, with four bytes each: as many as the words of the corpus themselves, and at
+    most 40 MB for a corpus from a file, which has at most ten million words. A count needs ten bits per document:
+    125 kB for the 100,000 documents that are allowed. Nothing grows with the square of the vocabulary.
     """
 
     def __init__(self, corpus: Corpus, name: str):
-        """``name`` says what documents they are: ``training``."""
+        """``name`` is the kind of the documents, such as ``training``."""
         self._n = corpus.n_documents
         self.documents = f"{self._n:,} {name} documents"
         """The reference documents, in words."""

@@ -50,7 +50,7 @@ class State:
     """The position in the stream."""
     steps: int = 0
     coherence: list[float] = field(default_factory=list)
-    """The mean coherence of all topics, also of those without words, at each score."""
+    """The mean coherence of all topics, including those without words, at each score."""
     extra: dict[str, Any] = field(default_factory=dict)
     """The further state of one method."""
 
@@ -125,8 +125,8 @@ class TopicMethod(Method):
         return out
 
     def score(self, model: Topics, state: State) -> float:
-        """The perplexity is of the average over the draws. The coherence, which it keeps beside it, is of the present
-        draw: topics change places from draw to draw, and have no average.
+        """The perplexity is that of the average over the draws. The coherence, kept beside it, is that of the present
+        draw: topics change places between draws, and have no average.
         """
         prior, scale = self.prior(model), self.scale(model, state)
         perplexity = state.completion.score(model, state.steps, state.weights, prior, scale)
@@ -138,7 +138,7 @@ class TopicMethod(Method):
         """Arrays for the views.
 
         ``top_words``, ``top_probabilities`` (K, 10): the words of each topic with the largest φ, as ids of the
-        vocabulary. ``npmi`` (K,): the coherence of each topic by these words. ``topic_shares`` (K,): the share of the
+        vocabulary. ``npmi`` (K,): the coherence of each topic from these words. ``topic_shares`` (K,): the share of the
         training words in each topic. ``sparsity`` (64,): how many entries of a draw of φ, up to 20,000, are in each bin
         of log10 φ of ``sparsity_edges``. ``documents`` (n,) and ``proportions`` (n, K): the training documents of the
         last step, and their π. ``phi`` (K, V), only where that is small. ``document_topics`` (training documents,): the

@@ -164,9 +164,9 @@ class Topics(Model):
 
     @cached_property
     def coherence(self) -> Coherence:
-        """Coherence by the training documents; of a stream, which holds none of them, by the test documents.
+        """Coherence over the training documents; for a stream, which keeps none of them, over the test documents.
 
-        The documents of each word are found when it is first asked for.
+        The first use finds the documents of each word.
         """
         return Coherence(*self._reference)
 

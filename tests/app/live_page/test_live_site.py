@@ -61,7 +61,7 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
     page = (tmp_path / "langevin.html").read_text(encoding="utf-8")
     assert 'src="bokeh.js"' in page and 'src="live.js"' in page and len(page) < 600_000
     kinds = pages_of(page)["steps"][0]["kinds"]
-    assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [2, 3], "Γ has a row of its own"
+    assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [2, 4], "D, Q and f have rows of their own"
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
     assert progress[-1][:2] == (2, 3)
@@ -263,3 +263,22 @@ def test_the_command_makes_a_page_of_a_persons_own_table(tmp_path, capsys):
     assert "everyone who has" in capsys.readouterr().err and out.stat().st_size > 1e6
     gc.collect()
     assert main(["live", str(spec), "--out", str(out)]) == 2
+
+
+def test_a_flag_that_the_page_does_not_offer_leaves_no_term_out():
+    """A recipe with a typed row that neither Γ nor −D∇H changes: a page without these flags shows both terms."""
+    params = {
+        "layout": "theta_r", "curl_entries": ["-1"], "diffusion_entries": ["0", "0", "2"], "drift_entries": ["", "-theta - 2*r"],
+    }  # fmt: skip
+    alone = Experiment.from_dict(
+        {"target": "gaussian", "lanes": [{"sampler": {"key": "recipe", "params": params}, "gradient": "full"}]}
+    )
+    kind = document._kind(alone)
+    at = kind["sampler"]["first"]
+    fitting = [
+        formulas
+        for flags, formulas in kind["equations"]
+        if all(bool(at.get(name)) == bool(value) for name, value in flags.items())
+    ]
+    assert not {"gamma", "dissipation"} & at.keys()
+    assert fitting == [kind["equations"][-1][1]] and fitting[0].count("∇") >= 2 and "Γ" in fitting[0]

@@ -179,6 +179,7 @@ WRONG = {
     "normal_lpdf(y, a, b, c)": (20, "normal_lpdf takes 3 arguments: y, mean, sd"),
     "normal_lpdf(y, , b)": (16, "before this comma"),
     "normal_lpdf(y, a, )": (19, "before this bracket"),
+    "normal_lpdf(y | a, b)": (15, "commas separate all arguments"),
     "normal_lpdf": (12, "expected an opening bracket"),
     "y, a": (2, "a comma has no meaning here"),
     "(y, a)": (3, "a comma has no meaning here"),

@@ -121,7 +121,7 @@ def test_the_line_of_counts_of_scikit_learn_is_left_out():
     rows = "".join(f"{k}.5,{k * k % 7},{k % 2}\n" for k in range(12))
     found = own.read({"iris.csv": f"12,2,setosa,versicolor\n{rows}".encode()}, True)
     assert found.names == ("column 1", "column 2") and found.x.shape == (12, 2) and found.kinds == ("0", "1")
-    assert "the line of counts left out" in found.taken.sentence
+    assert "first line with the numbers of rows and columns left out" in found.taken.sentence
     assert own.read({"t.csv": f"12,3,1\n{rows}".encode()}, True).x.shape == (13, 2)
     assert own.read({"t.csv": f"11,2,1\n{rows}".encode()}, True).x.shape == (13, 2)
 

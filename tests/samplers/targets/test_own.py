@@ -109,9 +109,9 @@ PEOPLES = {
     "the end of a DOS file in quotes": (csv(ROWS).rstrip().rpartition(b",")[0] + b',"%g\x1a"\n' % ROWS[-1][-1], ""),
     "a missing value in a column of words": (
         csv([(w, *row) for w, row in zip(["", *"abcdefghijk"], ROWS, strict=True)], "note,a,b,y"),
-        "1 column of words left out: note",
+        "1 column of words or dates left out: note",
     ),
-    "an empty column": (csv([("", *row) for row in ROWS], "note,a,b,y"), "1 column of words left out: note"),
+    "an empty column": (csv([("", *row) for row in ROWS], "note,a,b,y"), "1 column of words or dates left out: note"),
     "a column with few values": (
         csv([(k if k < 3 else "NA", *row) for k, row in enumerate(ROWS)], "c,a,b,y"),
         "1 column without most values left out: c",
@@ -135,7 +135,11 @@ def test_two_words_are_0_and_1_and_other_words_are_left_out():
     table = TableLinear.read({"mine.csv": csv(WORDS, NAMES)})
     assert (table.names, table.answer) == (("sex=woman", "a", "b"), "y")
     np.testing.assert_array_equal(table.x[:, 0], [1, 0] * 6)
-    assert "2 columns of words left out: day, group; 1 column with one value left out: site" in table.taken.sentence
+    assert (
+        "2 columns of words or dates left out: day, group; 1 column with one value left out: site"
+        in table.taken.sentence
+    )
+    assert "sex read as 1 for 'woman' and 0 for 'man'" in table.taken.sentence
     typed = TypedPosterior.read({"mine.csv": csv([(row[1], row[0]) for row in WORDS], "sex,day")})
     assert (typed.names, typed.answer) == ((), "sex=woman")
     np.testing.assert_array_equal(typed.y, [1, 0] * 6)
@@ -147,10 +151,10 @@ def test_a_few_words_have_a_column_each():
     table = TableLinear.read({"mine.csv": csv(many, NAMES)})
     assert (table.names, table.answer) == (("sex=woman", "group=b", "group=c", "a", "b"), "y")
     np.testing.assert_array_equal(table.x[:, 1:3], [[k % 3 == 1, k % 3 == 2] for k in range(12)] * 2)
-    assert "group as 2 columns of 0 and 1, in all of which 'a' is 0" in table.taken.sentence
+    assert "group read as 2 columns of 0 and 1, all 0 for 'a'" in table.taken.sentence
     typed = TypedPosterior.read({"mine.csv": csv(many, NAMES)})
     assert typed.names == ("sex=woman", "group=a", "group=b", "group=c", "a", "b")
-    assert "group as 3 columns of 0 and 1." in typed.taken.sentence
+    assert "group read as 3 columns of 0 and 1." in typed.taken.sentence
 
 
 def test_words_that_others_explain_have_no_columns():
@@ -158,7 +162,7 @@ def test_words_that_others_explain_have_no_columns():
     twice = [(*row[:3], row[2] * 2, *row[4:]) for row in (*WORDS, *WORDS)]
     table = keep(TableLinear.read({"mine.csv": csv(twice, NAMES)}))
     assert table.names == ("sex=woman", "a", "b")
-    assert "columns of words left out: day, group, site" in table.taken.sentence
+    assert "columns of words or dates left out: day, group, site" in table.taken.sentence
     TableLinear(table=table.key)
 
 

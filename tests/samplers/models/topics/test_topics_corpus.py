@@ -356,7 +356,7 @@ def test_a_corpus_is_named_on_the_command_line(tmp_path, capsys):
         assert head.split() == ["share", "NPMI", "words"]
         npmi = [float(line.split()[1]) for line in lines]
         assert float(re.search(r"topics: (-?[\d.]+)", coherence)[1]) == pytest.approx(np.mean(npmi), abs=0.01)
-        assert re.search(r"NPMI by \d+ training documents", coherence)
+        assert re.search(r"NPMI over \d+ training documents", coherence)
     main([*command, "--max-share", "1"])
     assert "9 different words" in capsys.readouterr().out
 

@@ -250,7 +250,7 @@ def test_a_file_is_a_stream_on_the_command_line(tmp_path, capsys):
     assert main(command) == 0
     shown = capsys.readouterr().out
     assert "SCIR: held-out perplexity" in shown and "after 3,000 documents" in shown
-    assert "NPMI by 40 test documents" in shown
+    assert "NPMI over 40 test documents" in shown
     topics = [set(line.split()[2:6]) for line in shown.strip().splitlines()[-2:]]
     assert sorted(map(sorted, topics)) == [["cat", "dog", "mouse", "purr"], ["elm", "leaf", "oak", "root"]]
     with pytest.raises(SystemExit):
