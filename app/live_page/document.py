@@ -594,18 +594,17 @@ def _kind(alone: Experiment) -> dict[str, Any]:
         "sampler": choice,
         "gradient": _choice(gradient, spec.gradient.values(), of_gradient),
         "schedule": choice_text(SCHEDULES, spec.schedule) if spec.schedule != CONSTANT else "",
-        "equations": _equations(sampler, gradient, spec, choice["first"]),
+        "equations": _equations(sampler, gradient, spec, target, choice["first"]),
     }
 
 
 def _equations(
-    sampler: type[Sampler], gradient: type[Estimator], spec: RunSpec, offered: Mapping[str, Value]
+    sampler: type[Sampler], gradient: type[Estimator], spec: RunSpec, target: Target, offered: Mapping[str, Value]
 ) -> list[tuple[dict[str, Value], str]]:
     """The formulas of a step for all values of the flags that the page offers and that change them; those at the first
     values come last.
     """
     first, schedule = spec.sampler.values(), spec.make_schedule().equations
-    target = spec.make_target()
     own = {name: first[name] for name in sampler.optional if name in offered}
     found: list[dict[str, Value]] = [
         dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))

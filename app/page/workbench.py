@@ -12,7 +12,7 @@ from sgmcmc_lab.app.page.formula_box import formula_box
 from sgmcmc_lab.app.page.improving import DoLater, Improving
 from sgmcmc_lab.app.page.notice import Notice
 from sgmcmc_lab.app.state import START_PRESETS, AppState
-from sgmcmc_lab.app.views.formulas import LONGEST
+from sgmcmc_lab.app.views.formulas import short
 from sgmcmc_lab.app.views.planes import SYMBOLS
 from sgmcmc_lab.app.views.recipes import DRAWN
 from sgmcmc_lab.app.views.theme import theme
@@ -260,8 +260,7 @@ class _Card:
         for what, pane in self.follows.items():
             tex = recipe.tex(what)
             dropped = what == "gamma" and recipe.gamma_dropped
-            # Nobody reads a longer one.
-            pane.visible = len(tex) < LONGEST
+            pane.visible = bool(short([tex]))
             pane.object = f"$${tex}{DROPPED if dropped else ''}$$" if pane.visible else ""
 
     def _sampler(self) -> RecipeSampler:

@@ -249,12 +249,11 @@ DENSITIES: dict[str, Density] = {
 }
 """Functions of several arguments, by their typed names."""
 
-_OF_SDS = {"normal_lpdf", "normal_lcdf", "normal_lccdf", "lognormal_lpdf", "lognormal_lcdf", "lognormal_lccdf"}
-"""Densities whose last argument is a standard deviation: their displayed forms have the variance."""
-
 
 def _named(key: str, *arguments: Expression) -> Expression:
-    return call(key, *arguments[:-1], arguments[-1] ** 2 if key in _OF_SDS else arguments[-1])
+    """The displayed form has the variance where the last argument is a standard deviation."""
+    of_sd = DENSITIES[key].arguments[-1].startswith("sd")
+    return call(key, *arguments[:-1], arguments[-1] ** 2 if of_sd else arguments[-1])
 
 
 NAMED: dict[str, Density] = {

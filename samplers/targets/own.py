@@ -160,7 +160,7 @@ def _read(sheet: Sheet, two_kinds: bool, least: int, least_rows: int, every_leve
     if wide > MAX_COLUMNS or not ROWS_A_COLUMN * wide <= len(every) <= MAX_NUMBERS // wide:
         levels = {}
     taken = _columns(sheet, every, at, numeric, words | levels, least_rows, names)
-    if levels and not every_level and are_dependent(taken.x):
+    if levels and not every_level and are_dependent(standardised(taken.x)):
         levels = {}
         taken = _columns(sheet, every, at, numeric, words, least_rows, names)
     left_out = [
@@ -222,9 +222,14 @@ def _columns(
     return _Columns(rows, others, kept, x[:, varies], left_out)
 
 
+def standardised(x: Array) -> Array:
+    """The columns of x (rows, columns), each with mean 0 and standard deviation 1."""
+    return np.asarray((x - x.mean(axis=0)) / x.std(axis=0))
+
+
 def are_dependent(x: Array) -> bool:
-    """Whether 1 and the standardised columns of x (rows, columns) are nearly linearly dependent."""
-    sizes = np.linalg.svd(np.column_stack([np.ones(len(x)), (x - x.mean(axis=0)) / x.std(axis=0)]), compute_uv=False)
+    """Whether 1 and the columns of x (rows, columns) are nearly linearly dependent, or of very different sizes."""
+    sizes = np.linalg.svd(np.column_stack([np.ones(len(x)), x]), compute_uv=False)
     return bool(sizes[-1] < sizes[0] / MAX_RATIO)
 
 
@@ -249,14 +254,16 @@ def _numbers(
     """The titles and the numbers (rows, titles); each of the ``words`` of a column has 1 in the rows that have it."""
     of_numbers = [k for k in columns if k not in words]
     found = dict(zip(of_numbers, sheet.numbers(rows, of_numbers, names, MAX_SIZE).T, strict=True)) if of_numbers else {}
-    out: dict[str, Array] = {}
+    titles, x = list[str](), list[Array]()
     for k in columns:
         if k in words:
-            for word in words[k]:
-                out[f"{names[k]}={word}"[:MAX_NAME].strip()] = np.array([row[k].strip() == word for _, row in rows])
+            # Two words may be one where their titles end.
+            titles += [f"{names[k]}={word}"[:MAX_NAME].strip() for word in words[k]]
+            x += [np.array([row[k].strip() == word for _, row in rows], dtype=float) for word in words[k]]
         else:
-            out[names[k]] = found[k]
-    return list(out), np.array(list(out.values()), dtype=float).reshape(len(out), len(rows)).T
+            titles.append(names[k])
+            x.append(found[k])
+    return titles, np.array(x).reshape(len(x), len(rows)).T
 
 
 def _said(name: str, values: list[str], ones: list[str]) -> str:
@@ -358,8 +365,7 @@ class OfTable(Target):
 
     def check(self) -> None:
         # Of columns that are multiples of each other, or of very different sizes, the curvature has no inverse.
-        sizes = np.linalg.svd(self.covariates, compute_uv=False)
-        if sizes[-1] < sizes[0] / MAX_RATIO:
+        if are_dependent(self.scaled(self.contents.x)):
             allowed = "one column is nearly the sum of others, or their sizes are too different: leave columns out, or standardise them"
             raise SpecError(f"target.{self.data_parameter}", self.table, allowed)
 
@@ -382,7 +388,7 @@ class OfTable(Target):
 
     def scaled(self, values: Array) -> Array:
         """The columns, each with mean 0 and standard deviation 1 where that is chosen."""
-        return np.asarray((values - values.mean(axis=0)) / values.std(axis=0)) if self.standardise else values
+        return standardised(values) if self.standardise else values
 
     def data(self) -> NDArray[np.int64]:
         return np.arange(len(self.contents.y))

@@ -157,6 +157,15 @@ def test_a_few_words_have_a_column_each():
     assert "group read as 3 columns of 0 and 1." in typed.taken.sentence
 
 
+def test_words_with_one_beginning_have_a_column_each():
+    """Fails where a title, which has 30 characters, stands for two words."""
+    words = [f"a very long word that ends in {end}" for end in "xyz"]
+    many = [(words[k % 3], *ROWS[k % 12]) for k in range(24)]
+    typed = TypedPosterior.read({"mine.csv": csv(many, "group,a,b,y")})
+    assert len(typed.names) == 5 and len(set(typed.names[:3])) == 1
+    np.testing.assert_array_equal(typed.x[:, :3], [np.arange(3) == k % 3 for k in range(24)])
+
+
 def test_words_that_others_explain_have_no_columns():
     """Fails where a second name of the groups makes a table of full rank one that is refused."""
     twice = [(*row[:3], row[2] * 2, *row[4:]) for row in (*WORDS, *WORDS)]
