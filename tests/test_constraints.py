@@ -40,7 +40,10 @@ def test_pip_installs_what_the_file_says():
             "-",
         ]
         done = subprocess.run(
-            [*command, "-c", str(file), f"{FILE.parent.parent}[class]"], capture_output=True, text=True, timeout=600
+            [*command, "-c", str(file), f"{FILE.parent.parent}[class,build]"],
+            capture_output=True,
+            text=True,
+            timeout=600,
         )
         assert done.returncode == 0, done.stderr
         found = (one["metadata"] for one in json.loads(done.stdout)["install"])

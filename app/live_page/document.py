@@ -32,8 +32,8 @@ from sgmcmc_lab.lessons.lesson import Step
 from sgmcmc_lab.lessons.scripts import functions, of_json, policy
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.choices import make_gradient, make_sampler, make_target
-from sgmcmc_lab.samplers.compile.wasm.link import LinkError, module
-from sgmcmc_lab.samplers.compile.wasm.objects import CompileError
+from sgmcmc_lab.samplers.compile.wasm import ModuleError
+from sgmcmc_lab.samplers.compile.wasm.link import module
 from sgmcmc_lab.samplers.diagnostics import divergence
 from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
 from sgmcmc_lab.samplers.experiment import RunSpec
@@ -134,14 +134,14 @@ def document(
     """
     alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
     runs = [run for listed in alone for one in listed for run in one.runs()]
-    needed = {id(one): one for run in (*runs, *more) for one in description.functions(run)}
+    needed = [one for run in (*runs, *more) for one in description.functions(run)]
     for state in (state for state in states if state is not None):
         # The functions of a tempered target are others.
         for heat in _heats(state, bool(companions)):
-            needed |= {id(one): one for one in make_target(state.experiment.target, heat).functions()}
+            needed += make_target(state.experiment.target, heat).functions()
     try:
-        compiled = module(needed.values()) if runs else b""
-    except (LinkError, CompileError) as error:
+        compiled = module(needed) if runs else b""
+    except ModuleError as error:
         raise SpecError("live", title, str(error)) from error
     steps = [
         _page(state, listed, bool(companions)) if state is not None else EMPTY

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from sgmcmc_lab.app.live_page import free, sweeping
+from sgmcmc_lab.app.live_page import free
 from sgmcmc_lab.app.live_page import lesson as lesson_part
 from sgmcmc_lab.app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
 from sgmcmc_lab.app.state import AppState
@@ -16,8 +16,6 @@ from sgmcmc_lab.lessons.glossary import Term, glossary
 from sgmcmc_lab.lessons.handout import handout, sentence, terms
 from sgmcmc_lab.lessons.lesson import Lesson, Step
 from sgmcmc_lab.lessons.scripts import policy
-from sgmcmc_lab.samplers.compile.wasm.objects import CompileError, objects
-from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.output import written
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS
@@ -51,18 +49,9 @@ def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int,
     """Write every lesson, the free lab, a glossary, handouts and a start page into a folder; return a sentence for each
     page that cannot be written.
 
-    ``progress(done, total, what)`` is called before each function is compiled and before each page. Raises
+    ``progress(done, total, what)`` is called before each page. Raises
     :class:`~samplers.parameters.SpecError` where a file cannot be written.
     """
-    # In one process, because each takes seconds to start.
-    live = [step for lesson in lessons for step in lesson.steps if _is_live(step)]
-    specs = [run for step in live if step.spec is not None for run in (*step.spec.runs(), *sweeping.specs(step))]
-    specs += [run for key in free.DENSITIES for run in free.experiment(key).runs()]
-    functions = {id(one): one for spec in specs for one in description.functions(spec)}
-    try:
-        objects(functions.values(), lambda done, total, name: progress(done, total, f"compiling {name}"))
-    except CompileError as error:
-        raise SpecError("site", str(folder), str(error)) from error
     problems, listed = [], []
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -95,9 +95,8 @@ class RoomPanel:
             self._opening = False
         self.leave()
         self._secret = secret
-        if pages.possible():
-            # Her students' first page is made before they come.
-            self._do_later(_make_ready(self._led))
+        # Her students' first page is made before they come.
+        self._do_later(_make_ready(self._led))
 
         def begin() -> None:
             self.state.room = code

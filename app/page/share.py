@@ -11,7 +11,6 @@ from tornado.process import task_id
 from sgmcmc_lab.app import link
 from sgmcmc_lab.app.live.page_lock import on_page
 from sgmcmc_lab.app.page.notice import Notice
-from sgmcmc_lab.app.room import pages
 from sgmcmc_lab.app.room.network import address_of, addresses, hosts, qr_svg
 from sgmcmc_lab.app.room.rooms import carefully, rooms
 from sgmcmc_lab.app.room.store import REDIS, Redis, store
@@ -21,7 +20,6 @@ from sgmcmc_lab.samplers.parameters import SpecError
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 MOST = 20
 """Short links that one page makes."""
-NOT_LIVE = 'Each student gets a page of the whole lab. With pip install -e ".[class]" students get live pages, which run in their browsers.'
 _LOOK = """
 .share { display: flex; flex-wrap: wrap; gap: 16px 28px; align-items: center; justify-content: center; }
 .code { flex: 0 0 auto; width: min(56vh, 74vw); line-height: 0; } .code svg { width: 100%; height: auto; border-radius: 6px; }
@@ -98,8 +96,6 @@ class ShareDialog:
             ]
         else:
             parts = [_code(urls, self._is_maker()), *self._ways()]
-            if not pages.possible():
-                parts.append(Notice(NOT_LIVE, severity="info"))
         if self._dialog is None:
             self._dialog = pmui.Dialog(
                 *parts,

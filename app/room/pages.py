@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from html import unescape
-from importlib.util import find_spec
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -39,11 +38,6 @@ ALLOWED = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*
 RESETS = re.compile("[0-9]{1,6}")
 Moves = Mapping[str, list[Any] | None]
 """The adjustable parameters of a file with their values; None is the whole range."""
-
-
-def possible() -> bool:
-    """Whether this computer can make live pages: it needs the linker of the extra ``live``."""
-    return find_spec("ziglang") is not None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tornado.web import OutputTransform, RequestHandler
 from sgmcmc_lab.app.lesson.course import lesson_apart
 from sgmcmc_lab.app.live.fair_executor import FullError
 from sgmcmc_lab.app.page.parts import in_parts
-from sgmcmc_lab.app.room import pages, web
+from sgmcmc_lab.app.room import web
 from sgmcmc_lab.app.room.network import CALLER, addresses, answers_to, whose
 from sgmcmc_lab.app.room.rooms import AWAY, rooms
 from sgmcmc_lab.app.server import log_limit, socket
@@ -225,8 +225,8 @@ class ShortLink(RequestHandler):
             _refuse(self, f"{AWAY} Try again in a moment.", 503)
             return
         if link:
-            # A short link has no room; the page of a room needs live pages.
-            students = f"&room={code}" in link and pages.possible()
+            # A short link has no room.
+            students = f"&room={code}" in link
             self.redirect(f"../room/{code}" if students else f"../app{link}")
         else:
             _refuse(

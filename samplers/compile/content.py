@@ -6,13 +6,16 @@ Lines, comments, docstrings and annotations are not, for Numba makes no code of 
 Numba count by their names: the versions are part of a file's key in :mod:`samplers.compile.cache`.
 
 Nothing is left out: where a function reaches something whose content is unknown, it has no digest and is not kept.
+
+Bytecode is what Numba compiles in this process, and each release of Python has another one. The digest of the *source*
+has the syntax tree in its place and is the same for all of them: a file that is made once and used everywhere holds it.
 """
 
 import ast
 import dis
 import hashlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -45,16 +48,35 @@ def digest_of(function: Any, signature: Any, told: dict[Any, tuple[str, list[Any
 
     For several functions at once ``told`` keeps what is found of those that they share.
     """
-    told = {} if told is None else told
-    digest = hashlib.sha256(_EXTENSION)
+    return _digest(function, signature, _EXTENSION, _overloads(), _told, {} if told is None else told)
+
+
+def source_digest_of(function: Any, signature: Any, told: dict[Any, tuple[str, list[Any]]]) -> str:
+    """The digest of a function's source, for its signature; for ``told`` see :func:`digest_of`.
+
+    It is of the files as they are now. Overloads that other packages declare are not in it, for they are not where the
+    file is made. Raises :class:`UnknownContentError`.
+    """
+    return _digest(function, signature, _source_of_extension(), [], _told_by_source, told)
+
+
+def _digest(
+    function: Any,
+    signature: Any,
+    extension: bytes,
+    beside: Iterable[Any],
+    tell: Callable[[Any], tuple[str, list[Any]]],
+    told: dict[Any, tuple[str, list[Any]]],
+) -> str:
+    digest = hashlib.sha256(extension)
     links: list[Any] = []
     digest.update(repr(_described(signature, links)).encode())
     # Each function is told once, and named by its number, for functions may call each other in a circle.
-    reached = [function, *links, *_overloads()]
+    reached = [function, *links, *beside]
     numbers = {id(each): k for k, each in enumerate(reached)}
     for each in reached:
         if each not in told:
-            told[each] = _told(each)
+            told[each] = tell(each)
         text, links = told[each]
         for link in links:
             if id(link) not in numbers:
@@ -80,8 +102,31 @@ def _templates() -> Iterable[Any]:
 
 def _told(function: Any) -> tuple[str, list[Any]]:
     """The content of this function by itself, and the functions that it reaches, in order."""
+    plain = _plain(function)
+    text, links = _with_values(function, *_of_code(plain.__code__))
+    if isinstance(function, Dispatcher):
+        # Numba goes on with what it has compiled, even where a name has another value by now.
+        if not function.overloads:
+            _COMPILED_OF[function] = text, links
+        elif _COMPILED_OF.setdefault(function, (text, links)) != (text, links):
+            raise UnknownContentError(f"{plain.__qualname__} was compiled before something that it reaches was changed")
+    return text, links
+
+
+def _told_by_source(function: Any) -> tuple[str, list[Any]]:
+    """The same by the function's source."""
+    return _with_values(function, *_of_source(_plain(function).__code__))
+
+
+def _plain(function: Any) -> Any:
+    """The function of Python."""
+    return getattr(function, "py_func", None) or getattr(function, "__wrapped__", None) or function
+
+
+def _with_values(function: Any, own: str, names: list[tuple[str, ...]]) -> tuple[str, list[Any]]:
+    """Its own content with the values of the names that it looks up, and the functions among these."""
     links: list[Any] = []
-    plain = getattr(function, "py_func", None) or getattr(function, "__wrapped__", None) or function
+    plain = _plain(function)
     options = [function.targetoptions, function.locals] if isinstance(function, Dispatcher) else type(function).__name__
     cells = {}
     for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True):
@@ -89,7 +134,6 @@ def _told(function: Any) -> tuple[str, list[Any]]:
             cells[name] = cell.cell_contents
         except ValueError:
             raise UnknownContentError(f"{name} of {plain.__qualname__} has no value yet") from None
-    own, names = _of_code(plain.__code__)
     values = []
     for name, *attributes in names:
         if name in cells:
@@ -101,14 +145,7 @@ def _told(function: Any) -> tuple[str, list[Any]]:
         while isinstance(value, ModuleType) and attributes:
             value = getattr(value, attributes.pop(0), None)
         values.append(value)
-    text = repr(_described((own, options, plain.__defaults__, plain.__kwdefaults__, values), links))
-    if isinstance(function, Dispatcher):
-        # Numba goes on with what it has compiled, even where a name has another value by now.
-        if not function.overloads:
-            _COMPILED_OF[function] = text, links
-        elif _COMPILED_OF.setdefault(function, (text, links)) != (text, links):
-            raise UnknownContentError(f"{plain.__qualname__} was compiled before something that it reaches was changed")
-    return text, links
+    return repr(_described((own, options, plain.__defaults__, plain.__kwdefaults__, values), links)), links
 
 
 @cache
@@ -143,6 +180,85 @@ def _of_code(code: CodeType) -> tuple[str, list[tuple[str, ...]]]:
     table = getattr(code, "co_exceptiontable", b"")
     own = repr((code.co_code, table, shape, variables, told))
     return hashlib.sha256(own.encode()).hexdigest(), names
+
+
+_UNSAID = {"type_ignores", "type_comment", "type_params", "kind", "ctx", "annotation", "returns"}
+"""Fields of a syntax tree of which Numba makes no code, or which the rest says."""
+
+
+@cache
+def _of_source(code: CodeType) -> tuple[str, list[tuple[str, ...]]]:
+    """The digest of a function's syntax tree, and the names that it may look up, each with its attributes.
+
+    A name that it binds nowhere but in a function or a comprehension within it counts as looked up.
+    """
+    node = _defined(code.co_filename).get((code.co_firstlineno, code.co_name))
+    if node is None:
+        raise UnknownContentError(f"the source of {code.co_qualname} cannot be read")
+    told = repr(_told_of_tree(node.args)), [repr(_told_of_tree(part)) for part in _without_docstring(node)]
+    chains: dict[tuple[str, ...], None] = {}
+    own = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)} | _bound(node.body)
+    inner = (part for top in _without_docstring(node) for part in ast.walk(top))
+    beyond = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    for part in inner:
+        if isinstance(part, ast.Name | ast.Attribute) and id(part) not in beyond:
+            attributes: list[str] = []
+            root: ast.expr = part
+            while isinstance(root, ast.Attribute):
+                attributes.insert(0, root.attr)
+                root = root.value
+            if isinstance(root, ast.Name) and root.id not in own:
+                chains[root.id, *attributes] = None
+    return hashlib.sha256(repr(told).encode()).hexdigest(), list(chains)
+
+
+@cache
+def _defined(path: str) -> dict[tuple[int, str], ast.FunctionDef]:
+    """The functions that a file defines, by the line where each begins with its decorators, and its name."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError):
+        return {}
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return {(min([node.lineno, *(each.lineno for each in node.decorator_list)]), node.name): node for node in found}
+
+
+_WITHIN = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+"""Nodes with names of their own."""
+
+
+def _bound(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that these nodes bind, without those bound in a function or a comprehension within them."""
+    out: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            out.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            out.add(node.id)
+        if not isinstance(node, _WITHIN):
+            out |= _bound(ast.iter_child_nodes(node))
+    return out
+
+
+def _without_docstring(node: ast.FunctionDef) -> list[ast.stmt]:
+    return node.body[ast.get_docstring(node, clean=False) is not None :]
+
+
+def _told_of_tree(node: Any) -> Any:
+    """A syntax tree in plain data, the same in each release of Python: fields that are empty are not in it."""
+    if isinstance(node, list):
+        return [_told_of_tree(part) for part in node]
+    if not isinstance(node, ast.AST):
+        return type(node).__name__, repr(node)
+    parts = {name: part for name, part in ast.iter_fields(node) if name not in _UNSAID and part not in (None, [])}
+    if isinstance(node, ast.FunctionDef):
+        parts["body"] = _without_docstring(node)
+    return type(node).__name__, [(name, _told_of_tree(part)) for name, part in sorted(parts.items())]
+
+
+@cache
+def _source_of_extension() -> bytes:
+    return repr(_told_of_tree(ast.parse(_EXTENSION))).encode()
 
 
 def _described(value: Any, links: list[Any]) -> Any:

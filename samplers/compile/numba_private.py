@@ -39,15 +39,15 @@ WITHOUT = {
 """The private names, and what changes where one is absent."""
 
 
-def number_symbols() -> None:
-    """Number the symbols of this process from a random number. Raises AttributeError.
+def number_symbols(first: int | None = None) -> None:
+    """Number the symbols of this process from this number, or from a random one. Raises AttributeError.
 
     Numba numbers the symbols of each process from 1. Two closures of one name, or an old and a new function, that two
     processes have compiled under the same number are one function to a third process, which loads both.
     """
     if not hasattr(FunctionIdentity, "_unique_ids"):
         raise AttributeError("Numba's FunctionIdentity has no _unique_ids")
-    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60) if first is None else first)
 
 
 def free_passes(passes: Any) -> None:
@@ -87,11 +87,12 @@ def wasm_context(triple: str, features: str) -> type:
             for variable in module.global_variables:
                 if variable.linkage == llvm.Linkage.common:
                     variable.linkage = llvm.Linkage.weak_any
+            # A function that calls this one has a copy of this constant in its own object.
             declared = str(module.get_function(function).global_value_type)
             result, arguments = declared.split(" ", 1)
             address = llvm.parse_assembly(
                 f'target triple = "{triple}"\ntarget datalayout = "{module.data_layout}"\n'
-                f'declare {result} @"{function}"{arguments}\n@"{name}" = constant ptr @"{function}"\n'
+                f'declare {result} @"{function}"{arguments}\n@"{name}" = weak_odr constant ptr @"{function}"\n'
             )
             module.link_in(address)
             return bytes(self.emit_native_object())

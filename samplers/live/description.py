@@ -16,7 +16,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from sgmcmc_lab.samplers import convergence, engine, running_statistics
+from sgmcmc_lab import samplers
+from sgmcmc_lab.samplers import convergence, engine, models, running_statistics
 from sgmcmc_lab.samplers.choices import Choice, make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.compile import jit
 from sgmcmc_lab.samplers.compile.borrowed_arrays import BorrowedArray
@@ -30,7 +31,7 @@ from sgmcmc_lab.samplers.kernels.noisy_gradient import Moving
 from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.models.batch_size import scan_chain
 from sgmcmc_lab.samplers.requirements import LIPSCHITZ, MODE
-from sgmcmc_lab.samplers.targets import expectations
+from sgmcmc_lab.samplers.targets import TARGETS, expectations, tempered
 from sgmcmc_lab.samplers.targets.base import Array, Normals, Target
 from sgmcmc_lab.samplers.targets.logistic_large import draw_normals
 from sgmcmc_lab.samplers.trace import Divergence
@@ -166,6 +167,28 @@ def constants() -> dict[str, int]:
 def functions(spec: RunSpec) -> list[Any]:
     """The compiled functions that a run in the WebAssembly host calls or passes on."""
     return [*engine.functions(spec), *READINGS.values()]
+
+
+def engine_functions() -> list[Any]:
+    """The compiled functions of all live pages: of every density at each temperature, sampler and gradient of the lab.
+
+    Those of models of data are not among them, for models do not run in a live page, and neither are those of others'
+    packages.
+    """
+    lab, of_models = (f"{module.__name__}." for module in (samplers, models))
+    kinds: list[Any] = [kind for kind in TARGETS.values() if kind.tempers and kind.__module__.startswith(lab)]
+    hot = [tempered.class_of(kind) for kind in kinds]
+    own = {function for kind in hot for function in (kind.potential, kind.gradient, kind.batch)}
+    found = []
+    for function in jit.declared():
+        module = function.py_func.__module__
+        if module == tempered.__name__:
+            belongs = function in own
+        else:
+            belongs = module.startswith(lab) and not module.startswith(of_models)
+        if belongs or function in READINGS.values():
+            found.append(function)
+    return found
 
 
 def of_run(spec: RunSpec) -> dict[str, Any]:

@@ -92,13 +92,6 @@ class Server:
         return [line for line in self.log[start:].splitlines() if any(mark in line for mark in CRASHES)]
 
 
-def without_live_pages(folder: Path) -> dict[str, str]:
-    """The environment of a server that cannot make live pages, as without the extra that it needs."""
-    (folder / "sitecustomize.py").write_text('import sys\nsys.modules["ziglang"] = None\n', encoding="utf-8")
-    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"PYTHONPATH": os.pathsep.join(paths)}
-
-
 @contextmanager
 def serve(
     folder: Path,

@@ -4,7 +4,6 @@ A small server hands the page of ``hosts.js`` the project's own modules of JavaS
 nothing else; a Chromium, a Firefox or a WebKit opens it. :func:`compare` says where two runs differ.
 """
 
-import functools
 import json
 import threading
 from base64 import b64decode
@@ -20,7 +19,8 @@ from playwright.sync_api import sync_playwright
 
 from sgmcmc_lab.samplers import engine, running_statistics
 from sgmcmc_lab.samplers.compile import jit
-from sgmcmc_lab.samplers.compile.wasm import link, objects
+from sgmcmc_lab.samplers.compile.wasm import link
+from sgmcmc_lab.samplers.compile.wasm.engine import engine as engine_file
 from sgmcmc_lab.samplers.experiment import RunSpec
 from sgmcmc_lab.samplers.lanes import Change
 from sgmcmc_lab.samplers.live import description
@@ -477,54 +477,12 @@ GENERATOR = frozenset({"exp", "log1p"})
 """The functions of libm that the tails of normal random numbers need."""
 ELSEWHERE = frozenset({"fmod", "log10"})
 """Functions of libm, too, but exact, or in the text of an exception alone."""
-_PREFIXES = ("_Z", "__", "NRT_", "Py", "numba_", "mem")
 
 
-@functools.cache
 def libm(function: Any) -> frozenset[str]:
-    """The functions of libm that a compiled function calls, by the undefined symbols of its object."""
-    (content,) = objects.objects([function]).values()
-    return frozenset(name for name in imports(content) if not name.startswith(_PREFIXES)) - ELSEWHERE
-
-
-def imports(content: bytes) -> set[str]:
-    """The functions that a WebAssembly object imports."""
-
-    def number(at: int) -> tuple[int, int]:
-        out = shift = 0
-        while True:
-            byte = content[at]
-            at, out, shift = at + 1, out | (byte & 127) << shift, shift + 7
-            if byte < 128:
-                return out, at
-
-    def limits(at: int) -> int:
-        flags, at = number(at)
-        for _ in range(1 + (flags & 1)):
-            _, at = number(at)
-        return at
-
-    at, out = 8, set()
-    while at < len(content):
-        section = content[at]
-        length, at = number(at + 1)
-        end = at + length
-        if section == 2:
-            count, at = number(at)
-            for _ in range(count):
-                length, at = number(at)
-                length, at = number(at + length)
-                name, kind = content[at : at + length].decode(), content[at + length]
-                at += length + 1
-                if kind == 0:
-                    _, at = number(at)
-                    out.add(name)
-                elif kind == 3:
-                    at += 2
-                else:
-                    at = limits(at + (kind == 1))
-        at = end
-    return out
+    """The functions of libm that a function of the engine calls."""
+    called = engine_file().called[jit.name_of(function)]
+    return frozenset(called) - ELSEWHERE
 
 
 def module_of(specs: Iterable[RunSpec]) -> bytes:

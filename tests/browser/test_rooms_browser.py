@@ -1,6 +1,6 @@
 """A teacher and two students in one room: Share, Follow, Ask and Race, and a server started again in between.
 
-The server cannot make live pages, so that students have pages of the whole lab.
+The students have opened the whole lab.
 """
 
 from contextlib import ExitStack
@@ -32,10 +32,7 @@ class House:
         self._running = ExitStack()
         folder = self._folder / f"{len(list(self._folder.iterdir()))}"
         folder.mkdir()
-        environment = browser.without_live_pages(folder)
-        self.server = self._running.enter_context(
-            browser.serve(folder, *self._options, port=self.port, environment=environment)
-        )
+        self.server = self._running.enter_context(browser.serve(folder, *self._options, port=self.port))
         self._stack.callback(self._running.close)
 
     def end(self):
@@ -57,9 +54,7 @@ class TwoProcesses(House):
     def __init__(self, folder, stack):
         self._folder = folder
         self.port = browser.free_port()
-        self.server = stack.enter_context(
-            hall(folder, *allowed(self.port), port=self.port, environment=browser.without_live_pages(folder))
-        )
+        self.server = stack.enter_context(hall(folder, *allowed(self.port), port=self.port))
         self._cookies = self.server.cookies()
         self._led = {}
 
@@ -121,7 +116,7 @@ def test_two_students_and_a_teacher(kind, new_page, tmp_path, page_log):
         for process in range(2):
             page = new_page()
             house.lead(page, process)
-            page.goto(f"http://localhost:{house.port}/s/{code}")
+            page.goto(f"http://localhost:{house.port}/app?room={code}")
             students.append(Lab(page, house.server))
             room_says(students[-1], "Stop following")
         a, b = students

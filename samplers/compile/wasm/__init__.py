@@ -1,1 +1,5 @@
-"""The engine's compiled functions as WebAssembly, for a host without Python."""
+"""WebAssembly modules of compiled functions."""
+
+
+class ModuleError(Exception):
+    """A module cannot be made; the message says why, or what to install."""

@@ -11,7 +11,7 @@ The script is run by its path, and runs :mod:`samplers.compile.numba_private` by
 engine makes Numba's compiler for this machine.
 """
 
-import os
+import hashlib
 import runpy
 import sys
 from importlib import import_module
@@ -34,20 +34,23 @@ def main() -> None:
     llvm.initialize_all_asmprinters()
     private = runpy.run_path(str(Path(__file__).parents[1] / "numba_private.py"))
     cpu.CPUContext = private["wasm_context"](TRIPLE, FEATURES)
-    from sgmcmc_lab.samplers.compile import cache, jit
+    from sgmcmc_lab.samplers.compile import jit
 
-    cache.number_symbols(os.getpid())
-    wanted = [line.split() for line in sys.stdin.read().splitlines()]
+    asked = sys.stdin.read()
+    wanted = [line.split() for line in asked.splitlines()]
     for module, name in wanted:
         # Functions that a module declares for each class of targets are declared by their names.
         again = getattr(import_module(module), "declare_again", None)
         if again is not None:
             again(name)
     functions = {jit.name_of(function): function for function in jit.declared()}
+    digests = {name: jit.digest_of(functions[name]) for _, name in wanted}
+    # Objects of several processes are linked: see number_symbols. The same request has the same numbers again.
+    content = f"{asked} {sorted(digests.items(), key=str)}"
+    private["number_symbols"](int(hashlib.sha256(content.encode()).hexdigest()[:15], 16))
     for _, name in wanted:
-        function = functions[name]
+        function, digest = functions[name], digests[name]
         signature = jit.signature_of(function)
-        digest = jit.digest_of(function)
         function.compile(signature)
         found = function.get_compile_result(signature)
         with global_compiler_lock:

@@ -2,10 +2,11 @@
 
 import hashlib
 import inspect
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -18,30 +19,27 @@ import numpy as np
 from sgmcmc_lab.samplers import stored_files
 from sgmcmc_lab.samplers.compile import jit, numba_private
 from sgmcmc_lab.samplers.compile.cache import VERSIONS, file_name
+from sgmcmc_lab.samplers.compile.wasm import ModuleError
 
 CROSS = Path(__file__).with_name("cross.py")
 
 
-class CompileError(Exception):
-    """Numba does not compile for WebAssembly here; the message says why."""
-
-
-def objects(functions: Iterable[Any], progress: Callable[[int, int, str], None] | None = None) -> dict[str, bytes]:
-    """The object of each function, by its name.
-
-    ``progress(done, total, name)`` is called before each one that is compiled. Raises :class:`CompileError`.
-    """
+def objects(functions: Iterable[Any]) -> dict[str, bytes]:
+    """The object of each function, by its name; those that are kept are not compiled. Raises :class:`ModuleError`."""
     wanted = {jit.name_of(function): function for function in functions}
     found = {name: _read(name, function) for name, function in wanted.items()}
-    missing = {name: wanted[name] for name, content in found.items() if content is None}
+    missing = [wanted[name] for name, content in found.items() if content is None]
     if missing:
-        found |= _compile(missing, progress or (lambda *_: None))
+        found |= compiled(missing)
     return {name: content for name, content in found.items() if content is not None}
 
 
-def _compile(functions: dict[str, Any], progress: Callable[[int, int, str], None]) -> dict[str, bytes]:
-    """Compile these functions in one process. Raises :class:`CompileError`."""
-    names = list(functions)
+def compiled(functions: Sequence[Any], progress: Callable[[int, int, str], None] = lambda *_: None) -> dict[str, bytes]:
+    """The object of each function, by its name, compiled in one process: the same functions become the same bytes.
+
+    ``progress(done, total, name)`` is called before each one. Raises :class:`ModuleError`.
+    """
+    names = [jit.name_of(function) for function in functions]
     out: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
@@ -53,10 +51,14 @@ def _compile(functions: dict[str, Any], progress: Callable[[int, int, str], None
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
+                # Numba orders some of its code by sets of names.
+                env={**os.environ, "PYTHONHASHSEED": "0"},
             ) as process,
         ):
             assert process.stdin is not None and process.stdout is not None
-            process.stdin.write("\n".join(f"{each.py_func.__module__} {name}" for name, each in functions.items()))
+            process.stdin.write(
+                "\n".join(f"{each.py_func.__module__} {name}" for name, each in zip(names, functions, strict=True))
+            )
             process.stdin.close()
             progress(0, len(names), names[0])
             for line in process.stdout:
@@ -67,7 +69,7 @@ def _compile(functions: dict[str, Any], progress: Callable[[int, int, str], None
                     progress(len(out), len(names), names[len(out)])
         if process.returncode or len(out) < len(names):
             lines = log.read_text(errors="replace").strip().splitlines()
-            raise CompileError(
+            raise ModuleError(
                 f"Numba {numba.__version__} does not compile {names[min(len(out), len(names) - 1)]} for WebAssembly: "
                 f"{lines[-1] if lines else f'exit code {process.returncode}'}"
             )
