@@ -19,9 +19,9 @@ HEAD = "# The newest versions that ran: pip install -c assets/constraints.txt -e
 
 
 def installed(root: str = "sgmcmc-lab") -> dict[str, str]:
-    """Name and version of every distribution that the lab needs here, to serve a class too, itself left out."""
+    """Name and version of every distribution that the lab needs here, with the extras of a class and of a build."""
     found: dict[str, str] = {}
-    waiting: list[tuple[str, frozenset[str]]] = [(root, frozenset({"class"}))]
+    waiting: list[tuple[str, frozenset[str]]] = [(root, frozenset({"class", "build"}))]
     seen = set(waiting)
     while waiting:
         name, extras = waiting.pop()

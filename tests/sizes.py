@@ -14,11 +14,11 @@ from sgmcmc_lab.app.live_page import lesson_page
 from sgmcmc_lab.lessons.lesson import Lesson
 from sgmcmc_lab.lessons.library import load_all
 
-MOST_BYTES, MOST_COMPRESSED = 2_200_000, 800_000
+MOST_BYTES, MOST_COMPRESSED = 2_200_000, 1_000_000
 """The limits of a file, and of the same file as a web server sends it."""
 
 
-MOST_OF_SITE = 15_000_000
+MOST_OF_SITE = 13_000_000
 """The limit of all files of a course together."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from html import escape
 from itertools import product
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from bokeh.resources import Resources
 from sgmcmc_lab.app.lesson.rules import shows
 from sgmcmc_lab.app.live.lanes import Progress, scene_of
 from sgmcmc_lab.app.live_page.claims import ks_columns
-from sgmcmc_lab.app.live_page.figures import Changes, Difference, Drawn, StructureError
+from sgmcmc_lab.app.live_page.figures import Changes, Difference, Drawn, StructureError, Turned
 from sgmcmc_lab.app.live_page.recorded import recorded
 from sgmcmc_lab.app.live_page.slow import described, names_of, palette
 from sgmcmc_lab.app.live_page.still import still
@@ -33,6 +34,7 @@ from sgmcmc_lab.lessons.scripts import functions, of_json, policy
 from sgmcmc_lab.samplers import Experiment
 from sgmcmc_lab.samplers.choices import make_gradient, make_sampler, make_target
 from sgmcmc_lab.samplers.compile.wasm import ModuleError
+from sgmcmc_lab.samplers.compile.wasm.engine import engine
 from sgmcmc_lab.samplers.compile.wasm.link import module
 from sgmcmc_lab.samplers.diagnostics import divergence
 from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
@@ -153,6 +155,8 @@ def document(
         if step["target"] not in targets:
             targets.append(step["target"])
     steps = [step | {"target": targets.index(step["target"])} for step in steps]
+    # A module that was linked for this page is in it.
+    apart = beside and compiled == engine().module
     pool = Pool()
     pages = {
         "signatures": description.signatures(runs[0]) if runs else {},
@@ -173,10 +177,11 @@ def document(
         "FUNCTIONS": functions(of_json([steps, of_lesson])),
         "BOKEH": "".join(_bokeh(component, beside) for component in components),
         "WORKER": "" if beside else bundle("live/worker.js"),
+        "ENGINE": f'<script src="{engine_file()}"></script>' if apart else "",
         "SCRIPT": f'<script src="{LIVE_SCRIPT}"></script>' if beside else f"<script>{bundle('live/page.js')}</script>",
         "PAGE": _zipped(_json(pages)),
         "ARRAYS": _zipped(bytes(pool.content)),
-        "MODULE": _zipped(compiled) if compiled else "",
+        "MODULE": _zipped(compiled) if compiled and not apart else "",
     }
     allowed = "'self' file: 'wasm-unsafe-eval'" if beside else "'wasm-unsafe-eval'"
     own = parts["FUNCTIONS"]
@@ -203,6 +208,17 @@ def script_of(component: str) -> str:
 def live_script() -> str:
     """The page's own script for a file next to the page; it contains the worker's text."""
     return f'document.getElementById("worker").textContent = {json.dumps(bundle("live/worker.js"))}\n{bundle("live/page.js")}'
+
+
+@cache
+def engine_file() -> str:
+    """The name of the file with the engine, next to the pages of a site: another engine has another name."""
+    return f"engine-{sha256(engine().module).hexdigest()[:16]}.js"
+
+
+def engine_script() -> str:
+    """The contents of that file."""
+    return f'document.getElementById("module").textContent = "{_zipped(engine().module)}"'
 
 
 @cache
@@ -341,34 +357,44 @@ def _drawn(keys: Sequence[str], scene: Scene) -> list[Drawn]:
     return [one for one in found if one is not None]
 
 
-def _carried(
-    drawn: Mapping[int, Sequence[Drawn]],
-    scenes: Mapping[int, Scene],
-    n_lanes: int,
-    target: Target,
-) -> dict[int, list[tuple[Difference, Drawn]]]:
-    """For another target: the differences in the figures for each number of lanes, each with the new figure for the
-    file's number.
+def _turned(
+    drawn: Mapping[int, Sequence[Drawn]], scenes: Mapping[int, Scene], n_lanes: int, target: Target
+) -> dict[int, list[Turned]]:
+    """The figures for each number of lanes for another target.
 
-    A figure is rebuilt for the file's number of lanes, and for another number where the first difference does not
-    determine its own.
+    A figure that cannot turn is rebuilt for the file's number of lanes, and for another number where the first
+    difference does not determine its own.
     """
-    twins = {one.view.key: Drawn.of(one.view.key, replace(scenes[n_lanes], target=target)) for one in drawn[n_lanes]}
-    found: dict[int, list[tuple[Difference, Drawn]]] = {n: [] for n in drawn}
+    found: dict[int, list[Turned]] = {n: [] for n in drawn}
     for place, one in enumerate(drawn[n_lanes]):
-        twin = twins[one.view.key]
-        if twin is None:
-            raise StructureError(one.view.key)
-        base = Difference.between(one, twin)
+        turned = {n: there[place].turned(target) for n, there in drawn.items()}
+        base = None if turned[n_lanes] is not None else _again(one, scenes[n_lanes], target)
         for n, there in drawn.items():
-            change = base if n == n_lanes else base.carried(one, there[place])
-            if change is None:
-                anew = Drawn.of(one.view.key, replace(scenes[n], target=target))
-                if anew is None:
-                    raise StructureError(one.view.key)
-                change = Difference.between(there[place], anew)
-            found[n].append((change, twin))
+            made = turned[n]
+            if made is None and base is not None and n != n_lanes:
+                change = base.change.carried(one, there[place])
+                made = (
+                    None if change is None else base._replace(change=change, tap=_own_tap(base.tap, there[place].view))
+                )
+            elif made is None:
+                made = base
+            found[n].append(made or _again(there[place], scenes[n], target))
     return found
+
+
+def _again(one: Drawn, scene: Scene, target: Target) -> Turned:
+    """The same by a new figure. Raises :class:`StructureError` where it has other models."""
+    twin = Drawn.of(one.view.key, replace(scene, target=target))
+    if twin is None:
+        raise StructureError(one.view.key)
+    return Turned(Difference.between(one, twin), twin.view.live_data(), _own_tap(twin.view.live_tap(), one.view))
+
+
+def _own_tap(tap: dict[str, Any] | None, view: View) -> dict[str, Any] | None:
+    """A click's data, with the models of this view's figure."""
+    own: dict[str, Any] = view.live_tap() or {}
+    ids: dict[str, Any] = {name: own[name] for name in ("figure", "arrow", "turn", "tilt") if name in own}
+    return None if tap is None else {**tap, **ids}
 
 
 def _figures(drawn: Sequence[Drawn]) -> dict[str, Any]:
@@ -492,13 +518,13 @@ def _stop(
     if not target.ready or target.dim != state.experiment.make_target().dim:
         raise SpecError(name, value, "its exact answers take too long")
     there = [_kind(replace(one, target=moved.target, temperature=moved.temperature)) for one in alone]
-    found = {}
-    for n, changes in _carried(drawn, scenes, n_lanes, target).items():
-        pairs = [(one.view, twin.view) for one, (_, twin) in zip(drawn[n], changes, strict=True)]
-        found[n] = {
-            **_changes(change for change, _ in changes),
-            "data": {view.key: twin.live_data() for view, twin in pairs if view.live_data() != twin.live_data()},
-            "taps": {view.key: {**tap, **_ids(view)} for view, twin in pairs if (tap := twin.live_tap())},
+    figures = {}
+    for n, turned in _turned(drawn, scenes, n_lanes, target).items():
+        pairs = [(one.view, then) for one, then in zip(drawn[n], turned, strict=True)]
+        figures[n] = {
+            **_changes(then.change for then in turned),
+            "data": {view.key: then.data for view, then in pairs if view.live_data() != then.data},
+            "taps": {view.key: then.tap for view, then in pairs if then.tap},
         }
     return {
         "target": aimed(target, _with_draws(alone), state.position.step),
@@ -506,14 +532,7 @@ def _stop(
             {name: part for name, part in kind.items() if part != base[name]}
             for kind, base in zip(there, kinds, strict=True)
         ],
-        "figures": found,
-    }
-
-
-def _ids(view: View) -> dict[str, Any]:
-    """The models that a click in a view's figure uses."""
-    return {
-        name: value for name, value in (view.live_tap() or {}).items() if name in ("figure", "arrow", "turn", "tilt")
+        "figures": figures,
     }
 
 

@@ -6,7 +6,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from bokeh.model import Model
@@ -14,8 +14,9 @@ from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Image, Label
 
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.base import AXIS_LABELS, Scene, View
-from sgmcmc_lab.app.views.embedding import standalone
+from sgmcmc_lab.app.views.embedding import as_json, standalone
 from sgmcmc_lab.app.views.theme import palette_in
+from sgmcmc_lab.samplers.targets.base import Target
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,28 @@ class Drawn:
                 _reduce(model.data_source, model.glyph.color_mapper)
         item = smaller(standalone(view.figure))
         return cls(view, item, tuple(_attributes(item["doc"]["roots"])), {model.id: model for model in models})
+
+    def turned(self, target: Target) -> "Turned | None":
+        """The same figure for another target of its target's class; None where that needs a figure of its own."""
+        view, was = self.view, self.view.scene.target
+        attributes = {model: values for model, _, values in self.attributes}
+        known = {
+            (model, name): attributes[model][name] if name in attributes[model] else self.default(model, name)
+            for model, name in view.aimed
+        }
+        if not view.aim_at(target):
+            return None
+        before: Changes = {}
+        after: Changes = {}
+        for (model, name), value in known.items():
+            then = smaller(as_json(getattr(self.models[model], name)))
+            if then != value:
+                if name not in attributes[model]:
+                    before.setdefault(model, {})[name] = value
+                after.setdefault(model, {})[name] = then
+        found = Turned(Difference(before, after), view.live_data(), view.live_tap())
+        view.aim_at(was)
+        return found
 
     @property
     def needs_widgets(self) -> bool:
@@ -219,6 +242,14 @@ class Difference:
                         before.setdefault(model, {})[name] = value
                     after.setdefault(model, {})[name] = then
         return Difference(before, after)
+
+
+class Turned(NamedTuple):
+    """A figure for another target."""
+
+    change: Difference
+    data: dict[str, Any] | None
+    tap: dict[str, Any] | None
 
 
 def _recoloured(text: str, known: Mapping[str, str]) -> str:

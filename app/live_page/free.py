@@ -18,7 +18,7 @@ DENSITIES = {
     "linear_regression": ("sgld", "sghmc"),
     "fisher": ("sggmc", "gmc"),
 }
-"""The densities, each with the samplers that its page begins with; a page is 300 kB, and the course at most 15 MB."""
+"""The densities, each with the samplers that its page begins with; the course has at most 13 MB."""
 
 
 def experiment(key: str) -> Experiment:

@@ -1,5 +1,5 @@
 """The course as a folder: live pages of every lesson and of some densities, a glossary, handouts, a start page, and
-BokehJS once. It also opens from a disk.
+BokehJS and the engine once. It also opens from a disk.
 """
 
 import json
@@ -9,7 +9,16 @@ from pathlib import Path
 
 from sgmcmc_lab.app.live_page import free
 from sgmcmc_lab.app.live_page import lesson as lesson_part
-from sgmcmc_lab.app.live_page.document import ASSETS, BOKEH, LIVE_SCRIPT, document, live_script, script_of
+from sgmcmc_lab.app.live_page.document import (
+    ASSETS,
+    BOKEH,
+    LIVE_SCRIPT,
+    document,
+    engine_file,
+    engine_script,
+    live_script,
+    script_of,
+)
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views.bundle import bundle
 from sgmcmc_lab.lessons.glossary import Term, glossary
@@ -22,7 +31,7 @@ from sgmcmc_lab.samplers.targets import TARGETS
 
 HOME, GLOSSARY = "index.html", "glossary.html"
 MOST_DATA = 1_500_000
-"""Bytes of a target's data that a page may hold, so that the whole course has at most 15 MB."""
+"""Bytes of a target's data that a page may hold, so that the whole course has at most 13 MB."""
 
 
 def lesson_page(lesson: Lesson, beside: bool = False, home: str = "") -> str:
@@ -60,6 +69,7 @@ def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int,
     for component in BOKEH:
         _write(folder / f"{component}.js", script_of(component))
     _write(folder / LIVE_SCRIPT, live_script())
+    _write(folder / engine_file(), engine_script())
     total = len(lessons) + len(free.DENSITIES)
     for done, lesson in enumerate(lessons):
         progress(done, total, lesson.title)

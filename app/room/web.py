@@ -22,6 +22,8 @@ log = logging.getLogger("sgmcmc-lab")
 
 MAX_MESSAGE = 20_000
 """Bytes of a student's message; the longest is a link."""
+FOR_GOOD = "public, max-age=31536000, immutable"
+"""How long a browser keeps a file whose content never changes."""
 SCRIPTS = ("bokeh.js", "bokeh-widgets.js", "live.js", "room.js")
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; frame-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'"
 """The policy of a room's page; its frame has its own."""
@@ -30,10 +32,10 @@ _POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; fra
 class _Compressed(RequestHandler):
     """A text that is compressed once, with an ETag of its content."""
 
-    def _finish(self, kind: str, content: bytes, tag: str) -> None:
-        """Send a compressed text, or status 304 if the browser has it."""
+    def _finish(self, kind: str, content: bytes, tag: str, fresh: str = "no-cache") -> None:
+        """Send a compressed text, or status 304 if the browser has it; ``fresh`` is how long it may be kept."""
         self.set_header("Content-Type", f"{kind}; charset=utf-8")
-        self.set_header("Cache-Control", "no-cache")
+        self.set_header("Cache-Control", fresh)
         self.set_header("Vary", "Accept-Encoding")
         self._tag = tag
         self.set_etag_header()
@@ -56,12 +58,14 @@ class _Compressed(RequestHandler):
 def _text(name: str) -> tuple[bytes, str]:
     """A script or the page of rooms, compressed, and its ETag."""
     # These imports load the code of live pages, which no other page of the lab needs.
-    from sgmcmc_lab.app.live_page.document import live_script, script_of
+    from sgmcmc_lab.app.live_page.document import engine_file, engine_script, live_script, script_of
 
     if name == "room.html":
         text = (ASSETS / "live" / "room.html").read_text(encoding="utf-8").replace("/* LOOK */", LOOK)
     elif name == "room.js":
         text = bundle("live/room.js")
+    elif name == engine_file():
+        text = engine_script()
     else:
         text = live_script() if name == "live.js" else script_of(name.removesuffix(".js"))
     return gzip.compress(text.encode(), 9, mtime=0), sha256(text.encode()).hexdigest()[:32]
@@ -83,6 +87,20 @@ class RoomScript(_Compressed):
     def get(self, name: str) -> None:
         """Send one."""
         self._finish("text/javascript", *_text(name))
+
+
+class RoomEngine(_Compressed):
+    """The engine of live pages, whose name has its digest: a browser asks for it once."""
+
+    def get(self, name: str) -> None:
+        """Send it."""
+        from sgmcmc_lab.app.live_page.document import engine_file
+
+        if name != engine_file():
+            self.set_status(404)
+            self.finish("The server has another version of the engine now: reload the page of the room.")
+            return
+        self._finish("text/javascript", *_text(name), FOR_GOOD)
 
 
 class RoomLive(_Compressed):
@@ -158,6 +176,7 @@ class RoomSocket(WebSocketHandler):
 
 HANDLERS = [
     (f"/room/files/({'|'.join(map(re.escape, SCRIPTS))})", RoomScript),
+    (r"/room/files/(engine-[0-9a-f]{16}\.js)", RoomEngine),
     (r"/room/files/([0-9a-f]{32})\.html", RoomLive),
     (r"/room/([^/]{1,40})", RoomPage),
     (r"/room/([^/]{1,40})/socket", RoomSocket),

@@ -23,6 +23,7 @@ class Autocorrelation(View):
     title = "Autocorrelation"
     requires = COLUMNS
     hint = "one effective sample per τ steps"
+    aims = True
     every = 4
 
     def build(self) -> Any:

@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from html import unescape
 from types import ModuleType
@@ -254,8 +254,13 @@ class View(ABC):
     of_first: ClassVar[tuple[str, ...]] = ()
     """The feeds that show one lane alone, the first that has them. Where there are several lanes, the page says so."""
 
+    aims: ClassVar[bool] = False
+    """Whether :meth:`aim` sets everything in the figure that follows the parameters of the target."""
+
     def __init__(self, scene: Scene, before: "View | None" = None):
         self.scene = scene
+        self.aimed: dict[tuple[str, str], tuple[Model, str]] = {}
+        """The properties that follow the parameters of the target, by the model's id and their name."""
         self.feeds: dict[str, Feed] = {}
         self.fills: list[Callable[[], None]] = []
         """Each puts the last numbers into an image itself, for a page that runs no callback."""
@@ -323,6 +328,27 @@ class View(ABC):
     def build(self) -> Any:
         """The figure, with what does not move drawn in; fills ``feeds``."""
 
+    def put(self, model: Model, **values: Any) -> None:
+        """Set properties that follow the parameters of the target."""
+        for name, value in values.items():
+            setattr(model, name, value)
+        self.aimed.update({(model.id, name): (model, name) for name in values})
+
+    def aim(self) -> None:
+        """Put everything that follows the parameters of the target; ``build`` calls it last."""
+
+    def aim_at(self, target: Any) -> bool:
+        """Show another target, of the same class, in the same figure. Whether the figure can: else it is as it was."""
+        was, now = (
+            (of.exact_law, [(column.name, column.log, column.exact) for column in of.columns])
+            for of in (self.scene.target, target)
+        )
+        if not self.aims or was != now:
+            return False
+        self.scene = replace(self.scene, target=target)
+        self.aim()
+        return True
+
     @abstractmethod
     def compute(self, lanes: Frame) -> Data:
         """Arrays for some of the feeds, by name; each has one array a column.
@@ -367,11 +393,20 @@ class View(ABC):
 
     def _drop_glyphs(self) -> None:
         """Nothing in a picture is ever selected or muted; bokeh.plotting makes two glyphs more of each for that."""
-        for renderer in self.figure.select({"type": GlyphRenderer}):
-            renderer.nonselection_glyph = renderer.muted_glyph = None
+        for part in self._plots:
+            for renderer in part.renderers:
+                if isinstance(renderer, GlyphRenderer):
+                    renderer.nonselection_glyph = renderer.muted_glyph = None
+
+    @cached_property
+    def _plots(self) -> list[Plot]:
+        """The figure, or those in it."""
+        if isinstance(self.figure, Plot):
+            return [self.figure]
+        return [part for part in self.figure.references() if isinstance(part, Plot)]
 
     def _name_figures(self) -> None:
-        inner = [] if isinstance(self.figure, Plot) else [p for p in self.figure.references() if isinstance(p, Plot)]
+        inner = [] if isinstance(self.figure, Plot) else self._plots
         for part in inner:
             part.html_attributes = {"role": "img", "aria-label": getattr(part.title, "text", "") or self.title}
         axes = [] if inner else [axis for axis in self.figure.xaxis if axis.visible]

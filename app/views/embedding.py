@@ -16,10 +16,16 @@ def standalone(figure: Model) -> dict[str, Any]:
     """A figure for ``Bokeh.embed.embed_item``, as `bokeh.embed.json_item` makes it, without the model definitions of
     all loaded libraries.
     """
-    text = json.dumps(Serializer(deferred=False).encode(figure))
+    root = as_json(figure)
+    text = json.dumps(root)
     document = _empty()
     own = [one for one in document["defs"] if one["name"].startswith(_OWN) and one["name"] in text]
-    return {"target_id": None, "root_id": figure.id, "doc": {**document, "defs": own, "roots": [json.loads(text)]}}
+    return {"target_id": None, "root_id": figure.id, "doc": {**document, "defs": own, "roots": [root]}}
+
+
+def as_json(value: Any) -> Any:
+    """A model or a property's value as BokehJS reads it."""
+    return json.loads(json.dumps(Serializer(deferred=False).encode(value)))
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column as stacked
+from bokeh.models import ColumnDataSource
 from numpy.typing import NDArray
 
 from sgmcmc_lab.app.views.base import Array, Data, LaneFrame, View
@@ -31,6 +32,7 @@ class Energy(View):
     key = "energy"
     title = "Energy"
     hint = "U(θ), the chains, the last steps of one"
+    aims = True
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:
@@ -40,17 +42,13 @@ class Energy(View):
     def build(self) -> Any:
         scene, colours = self.scene, self.scene.colours
         column = scene.target.columns[0]
-        self._scale = scale = Scale.of(column)
-        positions = np.linspace(*scale.range, POINTS)
-        energy = self._energy(np.array([scale.back(x) for x in positions]))
-        self._low = float(energy.min())
-        seen = energy < self._low + HIGHEST
-        p = plot(colours, scale.label(column.name), "U", scale.range, (self._low - 0.08 * HIGHEST, self._low + HIGHEST))
+        scale = Scale.of(column)
+        p = plot(colours, scale.label(column.name), "U", scale.range, (0.0, 1.0))
         scale.apply(p.xaxis)
-        p.varea(
-            positions[seen], self._low - 0.08 * HIGHEST, energy[seen], fill_color=colours.density[1], fill_alpha=0.25
-        )
-        p.line(positions[seen], energy[seen], line_color=colours.exact, line_width=1.5)
+        self._ranges = p.x_range, p.y_range
+        self._curve = ColumnDataSource({"x": [], "y": [], "bottom": []})
+        p.varea("x", "bottom", "y", source=self._curve, fill_color=colours.density[1], fill_alpha=0.25)
+        p.line("x", "y", source=self._curve, line_color=colours.exact, line_width=1.5)
         for i, _ in enumerate(scene.lanes):
             trail = self.feed(f"trail {i}", "x", "y", "alpha")
             p.scatter(
@@ -75,6 +73,7 @@ class Energy(View):
                 line_width=1.5,
             )
         self._label = self.caption_above(p, scene.noted)
+        self.aim()
         if scene.live or not isinstance(scene.target, Typed):
             self.take_touches(p)
             take_drags(self, p, flat=True)
@@ -84,6 +83,17 @@ class Energy(View):
         take_drags(self, p, flat=True, modes=[draw])
         draw.styles = {"position": "absolute", "top": "2px", "right": "26px"}
         return stacked(p, draw, sizing_mode="stretch_both")
+
+    def aim(self) -> None:
+        self._scale = scale = Scale.of(self.scene.target.columns[0])
+        positions = np.linspace(*scale.range, POINTS)
+        energy = self._energy(np.array([scale.back(x) for x in positions]))
+        self._low = float(energy.min())
+        bottom, seen = self._low - 0.08 * HIGHEST, energy < self._low + HIGHEST
+        for moved, (start, end) in zip(self._ranges, (scale.range, (bottom, self._low + HIGHEST)), strict=True):
+            self.put(moved, start=start, end=end)
+        floor = np.full(np.count_nonzero(seen), bottom)
+        self.put(self._curve, data={"x": positions[seen], "y": energy[seen], "bottom": floor})
 
     def live_data(self) -> dict[str, Any]:
         column = self.scene.target.columns[0]

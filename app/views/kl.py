@@ -18,6 +18,7 @@ class KL(Distance[CurvePoint]):
     key = "kl"
     title = "KL divergence"
     hint = "from the target; grey: i.i.d. draws, same n"
+    aims = True
     help = (
         "The Kullback–Leibler (KL) divergence compares a histogram of the draws so far with the target: 0 where they agree, without an upper bound. "
         "The grey line is the divergence of n independent, identically distributed (i.i.d.) draws, which comes from their number alone. "

@@ -18,6 +18,7 @@ class KS(Distance[CurvePoint]):
 
     key = "ks"
     title = "KS distance"
+    aims = True
     hint = "grey: 90 % band for i.i.d. draws, same n"
     help = (
         "The Kolmogorov–Smirnov (KS) distance is the largest gap between the distribution function of the draws so far and that of the target: 0 where they agree, at most 1. "
@@ -33,10 +34,16 @@ class KS(Distance[CurvePoint]):
         self._band = kolmogorov.band(1, columns=len(target.ks_columns))
         self._kl = "KL" if target.planar or target.n_columns == 1 else f"KL of {first_name(target)}"
         figure = super().build()
+        self._error = None
         if not target.exact_law:
             colour = self.scene.colours.exact
-            figure.hspan(y=[target.uncertainty], line_color=colour, line_width=1.5, line_dash="dotted")
+            self._error = figure.hspan(y=[0.0], line_color=colour, line_width=1.5, line_dash="dotted").data_source
+        self.aim()
         return figure
+
+    def aim(self) -> None:
+        if self._error is not None:
+            self.put(self._error, data={"y": [self.scene.target.uncertainty]})
 
     def describe(self) -> None:
         """Set the title and the hint: what the distance is the mean of, and what is drawn beside it."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import Label
+from bokeh.models import ColumnDataSource, Label
 
 from sgmcmc_lab.app.views.base import COLUMNS, Data, LaneFrame, View
 from sgmcmc_lab.app.views.marks import is_brief, lane_labels, no_draws
@@ -32,22 +32,18 @@ class Marginal(View):
         "A histogram that stays wider or narrower than the line shows a bias."
     )
     hint = "line: the target"
+    aims = True
     every = 2
 
     def build(self) -> Any:
         scene = self.scene
         column, colours = scene.column, scene.colours
         scale = Scale.of(column)
-        self._positions = scale.forward(bin_edges(column))
-        low, high = scale.range
-        self._divide(*np.searchsorted(self._positions, [low, high]))
-        centres = self._centres
-        p = plot(colours, scale.label(column.name), "density", (low, high), (0, 1))
+        p = plot(colours, scale.label(column.name), "density", scale.range, (0, 1))
         scale.apply(p.xaxis)
-        for i, _ in enumerate(scene.lanes):
-            source = self.feed(f"lane {i}", "x", "y")
-            # Bokeh's step glyph loops for ever over an empty source.
-            source.data = {"x": centres, "y": np.zeros_like(centres)}
+        self._ranges = p.x_range, p.y_range
+        self._bars = [self.feed(f"lane {i}", "x", "y") for i, _ in enumerate(scene.lanes)]
+        for i, source in enumerate(self._bars):
             p.varea_step(
                 x="x", y1=0, y2="y", source=source, step_mode="center", fill_color=colours.lanes[i], fill_alpha=0.22
             )
@@ -60,18 +56,35 @@ class Marginal(View):
                 line_width=2,
                 line_dash=DASHES[i],
             )
-        self._exact, self._cut = 0.0, [False] * len(scene.lanes)
+        self._cut = [False] * len(scene.lanes)
         if column.exact:
-            shares = np.diff(column.cdf(bin_edges(column))[np.stack([self._starts, self._ends])], axis=0)[0]
-            self._exact = float(np.max(shares / self._widths))
-            p.y_range.end = self._above(self._exact)
-            p.line(centres, shares / self._widths, line_color=colours.exact, line_width=2)
+            self._line = ColumnDataSource({"x": [], "y": []})
+            p.line("x", "y", source=self._line, line_color=colours.exact, line_width=2)
         else:
             self.hint = "the target is not known; means of the later steps"
             self.moving_range("x", p.x_range)
         self.moving_range("y", p.y_range)
         self._labels = self._label(p)
+        self.aim()
         return p
+
+    def aim(self) -> None:
+        column = self.scene.column
+        scale = Scale.of(column)
+        low, high = scale.range
+        self._positions = scale.forward(bin_edges(column))
+        self._divide(*np.searchsorted(self._positions, [low, high]))
+        across, upwards = self._ranges
+        self.put(across, start=low, end=high)
+        for source in self._bars:
+            # Bokeh's step glyph loops for ever over an empty source.
+            self.put(source, data={"x": self._centres, "y": np.zeros_like(self._centres)})
+        self._exact = 0.0
+        if column.exact:
+            shares = np.diff(column.cdf(bin_edges(column))[np.stack([self._starts, self._ends])], axis=0)[0]
+            self._exact = float(np.max(shares / self._widths))
+            self.put(upwards, end=self._above(self._exact))
+            self.put(self._line, data={"x": self._centres, "y": shares / self._widths})
 
     def _label(self, figure: Any) -> list[Label]:
         """A label for each lane."""

@@ -160,6 +160,7 @@ class Moments(View):
     constant_steps = True
     title = "Bias and variance"
     hint = "of thousands of chains; dashed: exact"
+    aims = True
     every = 4
 
     def build(self) -> Any:

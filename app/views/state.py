@@ -176,10 +176,13 @@ class State(View):
             "ends": self._curve[0][[0, -1]].tolist() if len(self._coordinates) == 1 else None,
             "usual": getattr(self, "_usual", 0.0),
             "arrows": "full" in self.feeds,
-            "cloud": [part.tolist() for part in self._positions(self.scene.target.sample(0, CLOUD))]
-            if "cloud" in self.feeds
-            else None,
+            "cloud": [part.tolist() for part in self._cloud()] if "cloud" in self.feeds else None,
         }
+
+    def _cloud(self) -> tuple[Array, ...]:
+        """The positions of exact draws, to five digits: no picture shows more, and a page's file has few of them."""
+        found = self._positions(self.scene.target.sample(0, CLOUD))
+        return tuple(np.array([float(f"{x:.5g}") for x in part]) for part in found)
 
     def live_tap(self) -> dict[str, Any] | None:
         if CLICK not in self.gestures or self.scene.target.support == SIMPLEX:
@@ -308,7 +311,7 @@ class State(View):
         out = self._step(lanes.playing)
         if "cloud" in self.feeds and not self._cloud_sent:
             self._cloud_sent = True
-            out["cloud"] = self._positions(self.scene.target.sample(0, CLOUD))
+            out["cloud"] = self._cloud()
         chains = SHOWN_CHAINS if len(lanes) == 1 else 1
         for i, lane in enumerate(lanes):
             # Particles are what they are together.

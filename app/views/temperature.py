@@ -57,6 +57,7 @@ class Temperature(View):
     key = "temperature"
     title = "Temperature"
     hint = "mean ‖v‖²/m; the target's is 1"
+    aims = True
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:

@@ -27,6 +27,7 @@ class Thermostat(View):
     key = "thermostat"
     title = "Thermostat"
     hint = "ξ of one chain; dotted: where it started"
+    aims = True
 
     @classmethod
     def fits(cls, experiment: Experiment) -> bool:

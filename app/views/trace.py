@@ -38,24 +38,20 @@ class TraceView(View):
     title = "Trace"
     requires = COLUMNS
     hint = "grey band: the exact 5–95 %"
+    aims = True
 
     def build(self) -> Any:
         scene = self.scene
         column, colours = scene.column, scene.colours
-        self._scale = scale = Scale.of(column)
-        low, high = scale.range
-        p = plot(colours, scene.axis_label, scale.label(column.name), (0, 1), (low, high))
+        scale = Scale.of(column)
+        p = plot(colours, scene.axis_label, scale.label(column.name), (0, 1), scale.range)
         scale.apply(p.yaxis)
         number_axis(p.xaxis)
-        self.moving_range("y", p.y_range)
-        self._reach = Reach(low, high) if column.exact else None
+        self._values = p.y_range
+        self.moving_range("y", self._values)
         if column.exact:
-            bottom, top = exact_quantiles(scale, *edges_and_cdf(column), BAND)
-            p.add_layout(
-                BoxAnnotation(
-                    bottom=bottom, top=top, fill_color=colours.faint, fill_alpha=0.16, line_color=None, level="underlay"
-                )
-            )
+            self._band = BoxAnnotation(fill_color=colours.faint, fill_alpha=0.16, line_color=None, level="underlay")
+            p.add_layout(self._band)
         else:
             self.hint = "the target is not known: do the chains agree?"
         one = len(scene.lanes) == 1
@@ -91,10 +87,20 @@ class TraceView(View):
         for i, _ in enumerate(scene.lanes if scene.diverges else ()):
             rug = self.feed(f"rug {i}", "x", "y")
             p.scatter("x", "y", source=rug, marker="dash", angle=np.pi / 2, size=20, line_color=colours.bad)
-        self._low = low
         self._labels = lane_labels(self, p, more=1 + scene.diverges)
         self._kept = self.caption_above(p, len(scene.lanes) + 1 + scene.diverges, len(scene.lanes))
+        self.aim()
         return p
+
+    def aim(self) -> None:
+        column = self.scene.column
+        self._scale = scale = Scale.of(column)
+        self._low, high = scale.range
+        self.put(self._values, start=self._low, end=high)
+        self._reach = Reach(self._low, high) if column.exact else None
+        if column.exact:
+            bottom, top = exact_quantiles(scale, *edges_and_cdf(column), BAND)
+            self.put(self._band, bottom=bottom, top=top)
 
     def live_data(self) -> dict[str, Any]:
         return {"scale": {"log": self._scale.log, "range": list(self._scale.range)}}

@@ -3,9 +3,9 @@
 /** A place in the module's memory with a shape; its numbers have 8 bytes, in C order.
  * @typedef {{pointer: number, shape: number[], type: "f8" | "i8"}} NDArray */
 /** An array as JSON: its numbers, or their bytes in base64.
- * A smooth array has the bytes of its differences, and its smallest and largest number.
+ * A smooth array has the bytes of its differences, their order, and its smallest and largest number.
  * An array of random numbers has 0 in place of those that are drawn here.
- * @typedef {{shape: number[], type: "f8" | "i8", data?: string | Uint8Array, values?: number[], low?: number, high?: number, normals?: Normals}} Packed */
+ * @typedef {{shape: number[], type: "f8" | "i8", data?: string | Uint8Array, values?: number[], low?: number, high?: number, order?: number, normals?: Normals}} Packed */
 /** Normal random numbers of a seed: those before the first, the first one's place, and bits of the signs that change.
  * @typedef {{seed: number, skipped: number, first: number, n: number, signs: string}} Normals */
 /** How a compiled function takes its arguments: names and kinds; the kind of a tuple is itself such a list.
@@ -29,24 +29,24 @@ export function bytesOf(text) {
 /** The levels of a smooth array between its smallest number and its largest, as samplers/live/description.py has them. */
 const LEVELS = 2 ** 44
 
-/** The numbers of a smooth array from their fourth differences. @param {Uint8Array} bytes @param {number} low @param {number} high */
-const summed = (bytes, low, high) => {
+/** The numbers of a smooth array from their differences of some order. @param {Uint8Array} bytes @param {number} low @param {number} high @param {number} order */
+const summed = (bytes, low, high, order) => {
   const n = bytes.length / 8
-  const sums = [0, 0, 0, 0]
+  const sums = Array(order).fill(0)
   return Float64Array.from({ length: n }, (_, i) => {
     let folded = 0
     for (let k = 7; k >= 0; k--) folded = 256 * folded + bytes[k * n + i]
     let level = folded % 2 ? -(folded + 1) / 2 : folded / 2
-    for (let k = 0; k < 4; k++) level = sums[k] += level
+    for (let k = 0; k < order; k++) level = sums[k] += level
     return low + ((high - low) * level) / LEVELS
   })
 }
 
 /** The numbers of an array of doubles, or the bytes of an array of integers. @param {Packed} packed @returns {Float64Array} */
-export const numbersOf = ({ values, data = "", low, high }) => {
+export const numbersOf = ({ values, data = "", low, high, order = 0 }) => {
   if (values) return Float64Array.from(values)
   const bytes = typeof data === "string" ? bytesOf(data) : data
-  return low === undefined || high === undefined ? new Float64Array(bytes.buffer) : summed(bytes, low, high)
+  return low === undefined || high === undefined ? new Float64Array(bytes.buffer) : summed(bytes, low, high, order)
 }
 
 /** The contents of compressed text in base64. @param {string} text @returns {Response} */

@@ -335,8 +335,8 @@ def test_ensembles_rest_where_nobody_sees_them(new_page, tmp_path):
     hide(page)
     assert page.evaluate("held.size - before") > 0
     every = (
-        "for (const key of this.shown) {\n      const { background }",
-        "for (const key of ['moments']) {\n      const { background }",
+        "for (const key of this.shown) {\nconst { background }",
+        "for (const key of ['moments']) {\nconst { background }",
     )
     page = begun(new_page, file, planted(many, every))
     hide(page)

@@ -207,7 +207,7 @@ RELEASE = "() => { const late = window.held; window.held = null; for (const hear
 LATE = {
     "": ("", ""),
     "no frame is late": ("sequence < messages.begun", "false"),
-    "figures keep their points": ("  open()\n  look()\n", "  open()\n"),
+    "figures keep their points": ("{\nopen()\nlook()\n", "{\nopen()\n"),
 }
 
 

@@ -482,7 +482,7 @@ def test_a_file_moves_in_another_browser(name, fault, tmp_path):
     if fault:
         text = re.sub("<meta http-equiv=[^>]*>", "", text)
         text = re.sub(r"const \{ body \} = new Response\((.*)\)\n", r"const body = new Blob([\1]).stream()\n", text)
-        assert "new Blob([/** @type {BodyInit} */" in text
+        assert "new Blob([ (bytesOf(" in text
     file = tmp_path / "live.html"
     file.write_text(text, encoding="utf-8")
     with hosts.open_page(name) as page:

@@ -53,8 +53,8 @@ def test_it_has_what_its_runs_call(functions):
 
 
 def test_it_exports_each_function(made):
-    code = made.module.partition(engine.SECTION)[0]
-    assert all(name.encode() in code for name in (*made.digests, *link.EXPORTS))
+    assert engine.SECTION not in made.module
+    assert all(name.encode() in made.module for name in (*made.digests, *link.EXPORTS))
     assert not engine.imports(made.module)
 
 
@@ -90,7 +90,7 @@ DAMAGE = {
 def test_a_damaged_file_ends_in_a_sentence(damage, made, tmp_path, monkeypatch):
     path = tmp_path / "engine.wasm"
     if damage is not None:
-        path.write_bytes(damage if isinstance(damage, bytes) else made.module[damage])
+        path.write_bytes(damage if isinstance(damage, bytes) else engine.PATH.read_bytes()[damage])
     monkeypatch.setattr(engine, "PATH", path)
     with pytest.raises(ModuleError, match=r"engine.wasm cannot be read .*It is built by"):
         engine.engine.__wrapped__()
@@ -103,7 +103,7 @@ def test_a_section_is_read_as_it_was_written(made):
             module=b"\0asm\1\0\0\0" + b"\0\2\1x", digests=digests, called={}, made_with={"python": "3"}
         )
         whole = engine.with_section(bare)
-        assert engine.parsed(whole) == bare._replace(module=whole)
+        assert engine.parsed(whole) == bare and len(whole) > len(bare.module)
 
 
 # --- digests of sources ----------------------------------------------------------------------------------------------

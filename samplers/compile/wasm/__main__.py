@@ -56,6 +56,8 @@ def build() -> bytes:
     digests = engine.digests(functions)
     with tqdm(total=len(functions), desc="compiling", file=sys.stderr, leave=False, disable=None) as bar:
         parts = compiled(functions, lambda done, total, name: bar.update(done - bar.n))
+    # Functions of a similar size are often similar; compression finds that where they are neighbours, and saves 3 %.
+    parts = dict(sorted(parts.items(), key=lambda part: (len(part[1]), part[0])))
     called = {name: sorted(filter(LIBM.fullmatch, engine.imports(content))) for name, content in parts.items()}
     return engine.with_section(engine.Engine(_smaller(linked(parts)), digests, called, made_with()))
 

@@ -31,6 +31,7 @@ class Engine(NamedTuple):
     """The engine's file."""
 
     module: bytes
+    """The module as a page has it, without the section."""
     digests: dict[str, str]
     """The digest of the source of each function, by its name."""
     called: dict[str, list[str]]
@@ -87,17 +88,21 @@ def with_section(made: Engine) -> bytes:
     """The module with a section of all that stands beside it."""
     said = {"digests": made.digests, "called": made.called, "made with": made.made_with}
     content = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
-    body = _leb128(len(SECTION)) + SECTION + content
-    return made.module + bytes([_CUSTOM]) + _leb128(len(body)) + body
+    return made.module + _section(_leb128(len(SECTION)) + SECTION + content)
+
+
+def _section(body: bytes) -> bytes:
+    """A section that hosts do not read."""
+    return bytes([_CUSTOM]) + _leb128(len(body)) + body
 
 
 def parsed(module: bytes) -> Engine:
-    """A module with such a section. Raises :class:`ValueError`."""
+    """A module that ends with such a section. Raises :class:`ValueError`."""
     for kind, body in _sections(module):
         size, start = _read_leb128(body, 0) if kind == _CUSTOM else (0, 0)
         if kind == _CUSTOM and body[start : start + size] == SECTION:
             said = json.loads(body[start + size :])
-            return Engine(module, said["digests"], said["called"], said["made with"])
+            return Engine(module.removesuffix(_section(body)), said["digests"], said["called"], said["made with"])
     raise ValueError(f"it has no section {SECTION.decode()}")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -63,7 +64,7 @@ def a_class(monkeypatch):
             monkeypatch.setattr(room_panel, "rooms", lambda: kept)
             monkeypatch.setattr(room_panel, "hub", lambda: hub)
             monkeypatch.setattr(room_panel, "AGAIN_SECONDS", 0.005)
-            monkeypatch.setattr(room_panel.pages, "possible", lambda: False)
+            monkeypatch.setattr(room_panel, "_make_ready", AsyncMock())
 
             async def new_page(code="", mark=""):
                 page = Page(code)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
 
@@ -31,6 +32,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import HTTPHeaders
 from tornado.websocket import WebSocketClosedError, websocket_connect
 
+from sgmcmc_lab.app.live_page.document import engine_file
 from sgmcmc_lab.app.room import network
 from sgmcmc_lab.app.server.handlers import EmbedError, Guard, GuardedTornado, embedding_sites, install
 from sgmcmc_lab.app.server.message_filter import MAX_EVENTS, MAX_NUMBERS, MAX_WORD, SENDS, WRITABLE, passed_on
@@ -46,6 +48,7 @@ from sgmcmc_lab.app.server.socket import (
     GuardedSocket,
     _errors_of,
 )
+from sgmcmc_lab.samplers.compile.wasm.engine import engine
 from tests import hostile
 from tests.browser import serve
 from tests.helpers.cases import for_each
@@ -1008,6 +1011,20 @@ def test_a_script_of_rooms_is_sent_once(server):
     assert (first.code, again.code, other.code) == (200, 304, 200) and not again.body
     # The client keeps the encoding that it has undone under this name.
     assert first.headers["X-Consumed-Content-Encoding"] == "gzip"
+
+
+def test_the_engine_is_sent_for_good_under_the_name_of_its_content(server):
+    """Fault: a name that stays where the content changes."""
+
+    async def ask():
+        return await get(server, f"/room/files/{engine_file()}"), await get(server, f"/room/files/engine-{'0' * 16}.js")
+
+    sent, other = run(ask())
+    assert sent.code == 200 and "immutable" in sent.headers["Cache-Control"]
+    assert sha256(engine().module).hexdigest()[:16] in engine_file()
+    held = gzip.decompress(base64.b64decode(sent.body.decode().split('"')[-2]))
+    assert held == engine().module
+    assert other.code == 404 and "immutable" not in other.headers.get("Cache-Control", "")
 
 
 @for_each("text", ["moodle", "https://a.example; script-src *", "'self'", "*", "https://a.example/x", "http://a,b"])
