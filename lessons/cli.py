@@ -75,10 +75,6 @@ def _do(options: argparse.Namespace) -> int:
         raise SpecError(
             "table", str(results.PAGE), "it holds lessons of the course at full length, with their own seeds"
         )
-    if options.site is not None:
-        if set(options.names) - {"all"}:
-            raise SpecError("site", str(options.site), "it holds the whole course; NAME --live FILE writes one lesson")
-        return _site(list(library.lessons.values()), options.site)
     if options.live is not None:
         return _live(_chosen(library, options.names), options.live)
     if not options.names:
@@ -118,9 +114,6 @@ def _parser() -> argparse.ArgumentParser:
         help="write a lesson there as one page whose experiments move, without a server or a network",
     )
     parser.add_argument(
-        "--site", type=Path, metavar="FOLDER", help="write the whole course there as such pages, with a start page"
-    )
-    parser.add_argument(
         "--teacher", action="store_true", help="with --html: also the solutions and the notes for the teacher"
     )
     parser.add_argument(
@@ -156,16 +149,6 @@ def _live(lessons: Sequence[Lesson], path: Path) -> int:
     record.check(path)
     record.write(path, maker("lesson")(lessons[0]))
     return PASSED
-
-
-def _site(lessons: Sequence[Lesson], folder: Path) -> int:
-    def tell(done: int, total: int, title: str) -> None:
-        print(f"{done + 1} of {total}: {title}", file=sys.stderr, flush=True)
-
-    problems = maker("site")(lessons, folder, tell)
-    for problem in problems:
-        print(f"error: {problem}", file=sys.stderr)
-    return BAD_INPUT if problems else PASSED
 
 
 def _count(text: str) -> int:

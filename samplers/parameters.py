@@ -25,6 +25,10 @@ class SpecError(ValueError):
         super().__init__(visible(f"{_cut(field)} = {_cut(shown)}: {allowed}."))
         self.field, self.value, self.allowed = field, value, allowed
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As an error of another process is sent to this one."""
+        return SpecError, (self.field, self.value, self.allowed)
+
 
 def visible(text: str) -> str:
     """A text whose control characters are written as Python writes them, but for ends of lines.

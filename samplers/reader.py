@@ -1,7 +1,7 @@
 """Plain data of an experiment, checked: every name, value and limit, with a sentence for what is not allowed."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import param
@@ -209,40 +209,18 @@ class ExperimentReader(Reader):
         A number of chains that was not ``given`` is lowered without a word.
         """
         for lane in lanes:
-            sampler, n_chains = SAMPLERS[lane.sampler.key], settings["n_chains"]
-            if sampler.interacting and n_chains > MAX_INTERACTING:
-                allowed = (
-                    f"{sampler.title} looks at all pairs of chains in a step; allowed are {MAX_INTERACTING} chains"
-                )
-                self.problem(SpecError("n_chains", n_chains, allowed), MAX_INTERACTING)
-                settings["n_chains"] = MAX_INTERACTING
             stages: list[tuple[Lane | Change, Target]] = [(lane, target)]
             stages += [(x, make_target(x.target, self.temperature) if x.target else target) for x in lane.changes]
             for at, of in stages:
-                estimator, kernel = make_gradient(at.gradient), make_sampler(at.sampler)
-                if settings["n_chains"] < kernel.least_chains:
-                    allowed = f"{kernel.title} adapts across chains; allowed are {kernel.least_chains} chains or more"
-                    self.problem(SpecError("n_chains", settings["n_chains"], allowed), kernel.least_chains)
-                    settings["n_chains"] = kernel.least_chains
-                memory, a_gradient = len(estimator.first_memory(of)), _numbers(estimator, of)
-                variables = len(kernel.auxiliary(of))
-                numbers, step = (
-                    max(a_gradient, kernel.data_beside(of) * of.dim),
-                    numbers_per_step(estimator, of, kernel),
-                )
-                for each, most, does in (
-                    (memory, MAX_MEMORY, f"{estimator.title} keeps {memory:,} numbers a chain"),
-                    (variables, MAX_MEMORY, f"{sampler.title} keeps {variables:,} numbers a chain"),
-                    (numbers, MAX_NUMBERS, f"{estimator.title} looks at {numbers:,} numbers a chain"),
-                    (step, MAX_STEP, f"a step of {sampler.title} looks at {step:,} numbers a chain"),
-                ):
-                    n_chains, used = settings["n_chains"], max(1, most // max(each, 1))
-                    if n_chains <= used:
+                for least, most, does in chain_limits(at.sampler, at.gradient, of):
+                    n_chains, used = settings["n_chains"], min(max(settings["n_chains"], least), most)
+                    if n_chains == used:
                         continue
                     settings["n_chains"] = used
-                    if given:
+                    if given or n_chains < least:
                         allowed = "allowed is 1 chain" if used == 1 else f"allowed are {used} chains"
-                        self.problem(SpecError("n_chains", n_chains, f"{does}; {allowed}"), used)
+                        more = " or more" if n_chains < least else ""
+                        self.problem(SpecError("n_chains", n_chains, f"{does}; {allowed}{more}"), used)
 
     def bound_trace(self, settings: dict[str, Any], dim: int) -> None:
         """Keep the full trace as small as it may be."""
@@ -413,6 +391,24 @@ def _numbers(estimator: Estimator, target: Target) -> int:
         # Categories, of which the whole gradient needs the counts alone.
         return max(batch, target.dim)
     return (len(target.data()) if MEMORY in estimator.requires else batch or len(target.data())) * target.dim
+
+
+def chain_limits(sampler: Choice, gradient: Choice, target: Target) -> Iterator[tuple[int, int, str]]:
+    """The fewest and the most chains of a lane on a target, each with the reason, in words."""
+    estimator, kernel = make_gradient(gradient), make_sampler(sampler)
+    yield kernel.least_chains, Settings.param.n_chains.bounds[1], f"{kernel.title} adapts across chains"
+    if kernel.interacting:
+        yield 1, MAX_INTERACTING, f"{kernel.title} looks at all pairs of chains in a step"
+    memory, variables = len(estimator.first_memory(target)), len(kernel.auxiliary(target))
+    numbers = max(_numbers(estimator, target), kernel.data_beside(target) * target.dim)
+    step = numbers_per_step(estimator, target, kernel)
+    for each, most, does in (
+        (memory, MAX_MEMORY, f"{estimator.title} keeps {memory:,} numbers a chain"),
+        (variables, MAX_MEMORY, f"{kernel.title} keeps {variables:,} numbers a chain"),
+        (numbers, MAX_NUMBERS, f"{estimator.title} looks at {numbers:,} numbers a chain"),
+        (step, MAX_STEP, f"a step of {kernel.title} looks at {step:,} numbers a chain"),
+    ):
+        yield 1, max(1, most // max(each, 1)), does
 
 
 def numbers_per_step(estimator: Estimator, target: Target, kernel: Sampler) -> int:

@@ -10,15 +10,24 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from html import escape
-from itertools import product
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from bokeh.resources import Resources
 
 from sgmcmc_lab.app.lesson.rules import shows
 from sgmcmc_lab.app.live.lanes import Progress, scene_of
 from sgmcmc_lab.app.live_page.claims import ks_columns
-from sgmcmc_lab.app.live_page.figures import Changes, Difference, Drawn, StructureError, Turned
+from sgmcmc_lab.app.live_page.figures import (
+    Changes,
+    Difference,
+    Drawn,
+    StructureError,
+    Turned,
+    Views,
+    with_short_ids,
+)
+from sgmcmc_lab.app.live_page.kinds import LIVE, MOST_CHAINS, Kinds, alone, parameter_of, texts
 from sgmcmc_lab.app.live_page.recorded import recorded
 from sgmcmc_lab.app.live_page.slow import described, names_of, palette
 from sgmcmc_lab.app.live_page.still import still
@@ -26,67 +35,46 @@ from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.app.views import VIEWS, fitting
 from sgmcmc_lab.app.views.base import AXIS_LABELS, Scene, View
 from sgmcmc_lab.app.views.bundle import ASSETS, bundle
-from sgmcmc_lab.app.views.formulas import COMMAS, rows_of, short
 from sgmcmc_lab.app.views.theme import in_dark
-from sgmcmc_lab.lessons.formulas import mathml
 from sgmcmc_lab.lessons.lesson import Step
 from sgmcmc_lab.lessons.scripts import functions, of_json, policy
 from sgmcmc_lab.samplers import Experiment
-from sgmcmc_lab.samplers.choices import make_gradient, make_sampler, make_target
+from sgmcmc_lab.samplers.choices import make_sampler, make_target
 from sgmcmc_lab.samplers.compile.wasm import ModuleError
 from sgmcmc_lab.samplers.compile.wasm.engine import engine
 from sgmcmc_lab.samplers.compile.wasm.link import module
 from sgmcmc_lab.samplers.diagnostics import divergence
 from sgmcmc_lab.samplers.diagnostics.ks import edges_and_cdf
 from sgmcmc_lab.samplers.experiment import RunSpec
-from sgmcmc_lab.samplers.gradients import GRADIENTS, Estimator
+from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
-from sgmcmc_lab.samplers.kernels.base import KEPT, Sampler
-from sgmcmc_lab.samplers.lanes import CONSTANT, samplers_of
-from sgmcmc_lab.samplers.link import choice_text, value_text
+from sgmcmc_lab.samplers.kernels.base import KEPT
 from sgmcmc_lab.samplers.live import description
 from sgmcmc_lab.samplers.live.description import draws_exactly, smooth
-from sgmcmc_lab.samplers.live.variations import tried, variations
-from sgmcmc_lab.samplers.parameters import Count, Flag, Option, Real, SpecError, Value, declared
-from sgmcmc_lab.samplers.schedules import SCHEDULES
-from sgmcmc_lab.samplers.settings import Settings
+from sgmcmc_lab.samplers.live.variations import tried
+from sgmcmc_lab.samplers.migrations import VERSION
+from sgmcmc_lab.samplers.parameters import SpecError, Value, declared
+from sgmcmc_lab.samplers.settings import Settings, settings_of
 from sgmcmc_lab.samplers.targets import TARGETS
 from sgmcmc_lab.samplers.targets.base import SIMPLEX, Target
 
-LIVE = (
-    "state", "energy", "phase", "circle", "torus", "globe", "frames", "components", "fit", "marginal", "ks", "kl", "bought", "temperature",
-    "thermostat", "trace", "autocorrelation", "moments", "mgf",
-)  # fmt: skip
-"""The views that move without a server, in the order of the page."""
+ICON_SVG = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 64 64'><rect width='64' height='64' rx='12' fill='#0b61a8'/>"
+    "<path d='M6 52C22 52 22 14 32 14S42 52 58 52' fill='none' stroke='#fff' stroke-width='5' stroke-linecap='round'/></svg>"
+)
+"""The icon, as SVG: the curve of a density."""
+ICON = f"data:image/svg+xml,{quote(ICON_SVG)}"
+"""The icon as a page holds it. Without it, a browser would ask a server for one."""
 BOKEH = ("bokeh", "bokeh-widgets")
 """The parts of BokehJS; pages whose figures have no sliders need only the first."""
 LIVE_SCRIPT = "live.js"
 """The file with the page's own script, next to the pages of a site."""
-MOST_LETTERS = 30.0
-"""The width of a formula's row, in letters: for a phone, and for the column of controls on a wide screen."""
-MOST_CHAINS = 100
-"""Chains of a live page, which may run on a phone."""
 
 
 NAMES = tuple(f"\u27ea{i}\u27eb" for i in range(4))
 """Placeholders for the lanes' names in a figure; the page fills them in."""
-COMPANIONS = (
-    "sgld",
-    "sghmc",
-    "hmc",
-    "nuts",
-    "scir",
-    "sgrld",
-    "sggmc",
-    "gmc",
-    "geodesic_sgld",
-    "gsgnht",
-    "mala",
-    "baoab",
-    "svgd",
-)
-"""Samplers that the page of an experiment offers in addition to its own, if they fit the target, in this order."""
-MOST_COMPANIONS = 4
+LENGTHS = ("n_steps", "burn_in", "thin")
+"""The lengths of a run, which a live page does not change."""
 MOST_LANES = 3
 """The largest number of lanes after an addition; a file may begin with more."""
 STOPS = 5
@@ -117,37 +105,82 @@ class LivePage(NamedTuple):
     """Its steps, as the page's script has them."""
 
 
+class Contents(NamedTuple):
+    """The contents of a file for the page's script."""
+
+    steps: list[dict[str, Any]]
+    page: str
+    """Everything but arrays and compiled functions, compressed."""
+    arrays: str
+    module: bytes
+    """The compiled functions; empty without an experiment."""
+    functions: str
+    """A script element with the code of the figures."""
+    components: Sequence[str]
+    """The parts of BokehJS that the figures need."""
+
+
 def document(
     title: str,
     states: Sequence[AppState | None],
     text: str = "",
     beside: bool = False,
-    companions: Sequence[str] = (),
+    menu: bool = False,
     lesson: Mapping[str, Any] | None = None,
     more: Sequence[RunSpec] = (),
     lab: str = "",
 ) -> LivePage:
     """One HTML file of several steps, each an experiment on a density, or None for a step with text only.
 
-    ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. With
-    ``companions``, keys of samplers, a reader can add and remove lanes, and give a lane one of those samplers.
+    ``text`` is HTML above the experiment. BokehJS is in the file, or with ``beside`` in files next to it. With a
+    ``menu`` a reader can add and remove lanes, and give a lane any sampler and any gradient that fit the target.
     ``lesson`` is a lesson's data for the page's script, and ``more`` are its further runs on the same targets.
     ``lab`` is the address of the lab in which a reader can open the experiment. Raises :class:`SpecError`.
     """
-    alone = [_alone(state.experiment, companions) if state is not None else [] for state in states]
-    runs = [run for listed in alone for one in listed for run in one.runs()]
-    needed = [one for run in (*runs, *more) for one in description.functions(run)]
+    held = _contents(title, states, menu, lesson, more, {"lab": lab})
+    return LivePage(
+        _html(title, text, held, beside, next((one for one in states if one is not None), None)), held.steps
+    )
+
+
+def document_of_scripts(title: str, scripts: Sequence[Mapping[str, str]], text: str, first: AppState) -> str:
+    """The HTML of a page whose steps are in files next to it; ``first`` is the state of the first step.
+
+    Each of the ``scripts`` has the ``key`` of its target, and the file's name as ``script``. Raises :class:`SpecError`.
+    """
+    held = _contents(title, [], True, None, first.experiment.runs(), {"apart": scripts})
+    return _html(title, text, held._replace(components=BOKEH), True, first)
+
+
+def script_of_step(key: str, state: AppState) -> str:
+    """The file of a step, with the whole menu of samplers and gradients. Raises :class:`SpecError`."""
+    held = _contents(key, [state], True, None, (), {})
+    code = held.functions.removeprefix("<script>").removesuffix("</script>")
+    return f'{code}\n(globalThis.experiments ??= {{}})[{json.dumps(key)}] = ["{held.page}", "{held.arrays}"]\n'
+
+
+def _contents(
+    title: str,
+    states: Sequence[AppState | None],
+    menu: bool,
+    lesson: Mapping[str, Any] | None,
+    more: Sequence[RunSpec],
+    further: Mapping[str, Any],
+) -> Contents:
+    kinds = [alone(state.experiment, menu) if state is not None else [] for state in states]
+    runs = [*(run for listed in kinds for one in listed for run in one.runs()), *more]
+    needed = [one for run in runs for one in description.functions(run)]
     for state in (state for state in states if state is not None):
         # The functions of a tempered target are others.
-        for heat in _heats(state, bool(companions)):
+        for heat in _heats(state, menu):
             needed += make_target(state.experiment.target, heat).functions()
     try:
         compiled = module(needed) if runs else b""
     except ModuleError as error:
         raise SpecError("live", title, str(error)) from error
     steps = [
-        _page(state, listed, bool(companions)) if state is not None else EMPTY
-        for state, listed in zip(states, alone, strict=True)
+        with_short_ids(_page(state, listed, menu)) if state is not None else EMPTY
+        for state, listed in zip(states, kinds, strict=True)
     ]
     # Steps often share a target, and its data and exact answers make up most of a page.
     targets: list[Any] = []
@@ -155,41 +188,54 @@ def document(
         if step["target"] not in targets:
             targets.append(step["target"])
     steps = [step | {"target": targets.index(step["target"])} for step in steps]
-    # A module that was linked for this page is in it.
-    apart = beside and compiled == engine().module
-    pool = Pool()
+    views, pool = Views(steps), Pool()
     pages = {
         "signatures": description.signatures(runs[0]) if runs else {},
         "constants": description.constants(),
-        "steps": pool.pooled(steps),
+        "version": VERSION,
+        "steps": pool.pooled([views.placed(step) for step in steps]),
+        "views": pool.pooled(views.listed),
         "targets": pool.pooled(targets),
         "lesson": pool.pooled(lesson),
-        "lab": lab,
+        **further,
     }
     of_lesson = lesson["steps"] if lesson is not None else []
     recordings = [step["recording"] or {} for step in of_lesson]
-    components = BOKEH[: 2 if any(part.get("widgets") for part in (*steps, *recordings)) else 1]
+    return Contents(
+        steps,
+        _zipped(_json(pages)),
+        _zipped(bytes(pool.content)),
+        compiled,
+        functions(of_json([steps, of_lesson])),
+        BOKEH[: 2 if any(part.get("widgets") for part in (*steps, *recordings)) else 1],
+    )
+
+
+def _html(title: str, text: str, held: Contents, beside: bool, pictured: AppState | None) -> str:
+    # A module that was linked for this page is in it.
+    apart = beside and held.module == engine().module
     parts = {
         "TITLE": escape(title),
+        "ICON": ICON,
         "STYLE": (ASSETS / "live" / "page.css").read_text(encoding="utf-8"),
-        "STILL": _still(next((state for state in states if state is not None), None)),
+        "STILL": _still(pictured),
         "TEXT": f'<div id="text">{text}</div>' if text else "",
-        "FUNCTIONS": functions(of_json([steps, of_lesson])),
-        "BOKEH": "".join(_bokeh(component, beside) for component in components),
+        "FUNCTIONS": held.functions,
+        "BOKEH": "".join(_bokeh(component, beside) for component in held.components),
         "WORKER": "" if beside else bundle("live/worker.js"),
         "ENGINE": f'<script src="{engine_file()}"></script>' if apart else "",
         "SCRIPT": f'<script src="{LIVE_SCRIPT}"></script>' if beside else f"<script>{bundle('live/page.js')}</script>",
-        "PAGE": _zipped(_json(pages)),
-        "ARRAYS": _zipped(bytes(pool.content)),
-        "MODULE": _zipped(compiled) if compiled and not apart else "",
+        "PAGE": held.page,
+        "ARRAYS": held.arrays,
+        "MODULE": _zipped(held.module) if held.module and not apart else "",
     }
     allowed = "'self' file: 'wasm-unsafe-eval'" if beside else "'wasm-unsafe-eval'"
     own = parts["FUNCTIONS"]
     if not beside:
-        own += parts["SCRIPT"] + "".join(f"<script>{script_of(component)}</script>" for component in components)
+        own += parts["SCRIPT"] + "".join(f"<script>{script_of(component)}</script>" for component in held.components)
     parts["POLICY"] = f"{policy(own, allowed)}; worker-src blob:"
     page = (ASSETS / "live" / "page.html").read_text(encoding="utf-8")
-    return LivePage(re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page), steps)
+    return re.sub("<!--([A-Z]+)-->", lambda found: parts[found[1]], page)
 
 
 def _still(state: AppState | None) -> str:
@@ -267,38 +313,26 @@ class Pool:
 EMPTY: dict[str, Any] = {
     "names": [], "columns": [], "dim": 0, "start": [], "seed": 1, "n_chains": 1, "most_chains": 1, "most_seed": 1, "speed": 1, "slow": False, "axis": "steps", "most_speed": 1,
     "coordinate": 0, "axes": {}, "shown": [], "figures": {0: {"views": {}, "dark": {"before": {}, "after": {}}, "axis_labels": [], "taps": {}}},
-    "target": {"key": "", "title": "", "base": {}, "texts": {}, "temperature": 1.0}, "stops": {}, "controls": None, "elsewhere": [], "kinds": [], "lanes": [],
+    "target": {"key": "", "title": "", "base": {}, "texts": {}, "temperature": 1.0}, "stops": {}, "controls": None, "elsewhere": [], "kinds": [],
+    "choices": [], "runs": [], "lengths": {}, "places": {}, "slow_steps": [], "lanes": [],
 }  # fmt: skip
 """A step without an experiment."""
 
 
-def _alone(experiment: Experiment, companions: Sequence[str]) -> list[Experiment]:
-    """An experiment with one lane for each of its lanes, and for some companions (by key) that fit the target."""
-    target, data = experiment.make_target(), experiment.to_dict()
-    used = {lane.sampler.key for lane in experiment.lanes}
-    free = [key for key in companions if key not in used and key in samplers_of(target.key, target)]
-    more = []
-    for key in free:
-        # Some settings of the page, such as a momentum, do not fit every sampler.
-        with suppress(SpecError):
-            more.append(Experiment.from_dict({**data, "lanes": [{"sampler": {"key": key}}]}))
-    return [*(replace(experiment, lanes=(lane,)) for lane in experiment.lanes), *more[:MOST_COMPANIONS]]
-
-
-def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[str, Any]:
+def _page(state: AppState, alone: Sequence[Experiment], menu: bool) -> dict[str, Any]:
     """A step: the kinds of lanes, the figures for each possible number of lanes, and the first settings."""
     experiment = state.experiment
     target, n_lanes = experiment.make_target(), len(experiment.lanes)
-    kinds = [_kind(one) for one in alone]
-    keys = [key for key in LIVE if any(key in kind["views"] for kind in kinds)]
+    kinds, own = Kinds(alone), alone[:n_lanes]
+    keys = [key for key in LIVE if any(key in kind["views"] for kind in kinds.listed)]
     throws = sum(make_sampler(one.lanes[0].sampler).momentum == KEPT for one in alone)
-    counts = range(1, max(MOST_LANES, n_lanes) + 1) if changes else [n_lanes]
+    counts = range(1, max(MOST_LANES, n_lanes) + 1) if menu else [n_lanes]
     diverges = any(SAMPLERS[one.lanes[0].sampler.key].diverges for one in alone)
-    scene = replace(_scene(state), diverges=diverges, noted=0, parts=names_of(alone))
+    scene = replace(_scene(state), diverges=diverges, noted=0, parts=names_of(own))
     scenes = {n: replace(scene, lanes=NAMES[:n], throws=min(throws, n)) for n in counts}
     drawn = {n: _drawn(keys, scene) for n, scene in scenes.items()}
     with_parts = [one.view.key for one in drawn[n_lanes] if "parts" in one.view.feeds]
-    slow = _slow(alone, kinds, with_parts, replace(scenes[n_lanes], lanes=NAMES[:1], throws=min(throws, 1)))
+    slow = _slow(own, kinds.listed, with_parts, replace(scenes[n_lanes], lanes=NAMES[:1], throws=min(throws, 1)))
     views = {n: _figures(drawn[n]) for n in counts}
     still_keys = [key for key in state.views if key not in LIVE and key in fitting(experiment)]
     stills = recorded(state, replace(scenes[n_lanes], lanes=state.lane_titles()), still_keys)
@@ -311,17 +345,17 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
     step = state.position.step
     # A lesson's claims hold for its own number of chains.
     most_chains = MOST_CHAINS if step is None else max(MOST_CHAINS, experiment.n_chains)
-    moved = [
-        name for name, _ in declared(type(target)) if changes or (step is not None and shows(step, f"target.{name}"))
-    ]
-    with_draws = _with_draws(alone)
-    stops = _stops(state, moved, _heats(state, changes), alone, kinds, drawn, scenes)
+    moved = [name for name, _ in declared(type(target)) if menu or (step is not None and shows(step, f"target.{name}"))]
+    with_draws, usual = _with_draws(alone), settings_of(experiment.target.key)
+    stops = _stops(state, moved, _heats(state, menu), kinds, with_draws, drawn, scenes)
     return {
         "names": state.lane_titles(),
         "columns": [column.name for column in target.columns],
         "dim": target.dim,
         "start": [float(x) for x in experiment.runs()[0].first_position()],
         "seed": experiment.seed,
+        "lengths": {name: [getattr(experiment, name), usual[name].default] for name in LENGTHS},
+        "places": {name: list(getattr(experiment, name)) for name in ("start", "momentum")},
         "n_chains": min(experiment.n_chains, most_chains),
         "most_chains": most_chains,
         "most_seed": 2**32 - 1,
@@ -336,19 +370,22 @@ def _page(state: AppState, alone: Sequence[Experiment], changes: bool) -> dict[s
         "widgets": any(one.needs_widgets for one in (*drawn[n_lanes], *(one for one, _ in stills))),
         "target": _target(experiment, with_draws, step),
         "stops": stops,
-        "controls": None if step is None or changes else _controls(step, kinds[:n_lanes], stops),
-        "elsewhere": [] if step is None or changes else _elsewhere(state, step, kinds[:n_lanes], stops),
-        "kinds": [kind | {"slow": steps} for kind, steps in zip(kinds, slow, strict=True)],
-        "parts": palette(names_of(alone)),
+        "controls": None if step is None or menu else _controls(step, kinds, stops),
+        "elsewhere": [] if step is None or menu else _elsewhere(state, step, kinds, stops),
+        "kinds": kinds.listed,
+        "choices": kinds.choices,
+        "runs": kinds.runs,
+        "slow_steps": slow,
+        "parts": palette(names_of(own)),
         "lanes": list(range(n_lanes)),
     }
 
 
-def _slow(alone: Sequence[Experiment], kinds: Sequence[Any], keys: Sequence[str], scene: Scene) -> list[Any]:
-    """The recorded steps of each kind of lane, in the views with these keys, which draw the parts of a step."""
+def _slow(own: Sequence[Experiment], kinds: Sequence[Any], keys: Sequence[str], scene: Scene) -> list[Any]:
+    """The recorded steps of the file's own lanes, in the views with these keys, which draw the parts of a step."""
     views = [VIEWS[key](scene) for key in keys]
-    shown = [[view for view in views if view.key in kind["views"]] for kind in kinds]
-    return [described(one, scene.parts, there, scene.coordinate) for one, there in zip(alone, shown, strict=True)]
+    shown = [[view for view in views if view.key in kind["views"]] for kind in kinds[: len(own)]]
+    return [described(one, scene.parts, there, scene.coordinate) for one, there in zip(own, shown, strict=True)]
 
 
 def _drawn(keys: Sequence[str], scene: Scene) -> list[Drawn]:
@@ -416,24 +453,25 @@ def _changes(found: Iterable[Difference]) -> dict[str, Changes]:
     }
 
 
-def _controls(step: Step, kinds: Sequence[Any], stops: Mapping[str, Any]) -> list[str]:
+def _controls(step: Step, kinds: Kinds, stops: Mapping[str, Any]) -> list[str]:
     """The controls of the page that a lesson's step shows, by their addresses; a reader can show the others, too."""
     lanes = [
         f"lane{number}.{part}.{name}"
-        for number, kind in enumerate(kinds, 1)
+        for number in range(1, len(kinds.listed) + 1)
         for part in ("sampler", "gradient")
-        for name in kind[part]["first"]
+        for name in kinds.choice(number - 1, part)["first"]
     ]
     there = (*lanes, *map(_address, stops), "speed", "seed", "n_chains")
     return [name for name in there if shows(step, name)]
 
 
-def _elsewhere(state: AppState, step: Step, kinds: Sequence[Any], stops: Mapping[str, Any]) -> list[str]:
+def _elsewhere(state: AppState, step: Step, kinds: Kinds, stops: Mapping[str, Any]) -> list[str]:
     """The labels of the controls that a lesson's step shows in the lab alone, or there with more values."""
     experiment, out = state.experiment, [words for name, words in MENUS.items() if name in step.controls]
-    for number, (lane, kind) in enumerate(zip(experiment.lanes, kinds, strict=True), 1):
+    for number, lane in enumerate(experiment.lanes, 1):
         for part, owner in (("sampler", SAMPLERS[lane.sampler.key]), ("gradient", GRADIENTS[lane.gradient.key])):
-            listed = [(name, one.label) for name, one in declared(owner) if name not in kind[part]["first"]]
+            there = kinds.choice(number - 1, part)["first"]
+            listed = [(name, one.label) for name, one in declared(owner) if name not in there]
             out += [label for name, label in listed if shows(step, f"lane{number}.{part}.{name}")]
     for name, parameter in declared(TARGETS[experiment.target.key]):
         if shows(step, f"target.{name}") and name not in stops:
@@ -450,13 +488,13 @@ def _address(name: str) -> str:
     return HEAT if name == HEAT else f"target.{name}"
 
 
-def _heats(state: AppState, changes: bool) -> list[float]:
+def _heats(state: AppState, menu: bool) -> list[float]:
     """The temperatures on the page's slider, its own among them; empty where it has none.
 
     A page that begins at T = 1 has one where its lesson's step asks for it: the exact answers of each take a second.
     """
     now, step = state.experiment.temperature, state.position.step
-    asked = now != 1 if changes or step is None else shows(step, HEAT)
+    asked = now != 1 if menu or step is None else shows(step, HEAT)
     if not asked or not TARGETS[state.experiment.target.key].has_temperatures():
         return []
     found = []
@@ -471,8 +509,8 @@ def _stops(
     state: AppState,
     names: Sequence[str],
     heats: Sequence[float],
-    alone: Sequence[Experiment],
-    kinds: Sequence[Any],
+    kinds: Kinds,
+    with_draws: bool,
     drawn: Mapping[int, Sequence[Drawn]],
     scenes: Mapping[int, Scene],
 ) -> dict[str, Any]:
@@ -485,7 +523,7 @@ def _stops(
         found, cut = [], False
         for value in values:
             try:
-                stop = _stop(state, name, value, alone, kinds, drawn, scenes) if value != first[name] else None
+                stop = _stop(state, name, value, kinds, with_draws, drawn, scenes) if value != first[name] else None
             except (SpecError, StructureError):
                 continue
             if len(_json(stop)) > MOST_STOP:
@@ -493,7 +531,7 @@ def _stops(
                 break
             found.append([value, stop])
         if len(found) > 2 and len(out) < MOST_MOVED:
-            out[name] = {"parameter": _parameter(name, parameter), "stops": found, "cut": cut}
+            out[name] = {"parameter": parameter_of(name, parameter), "stops": found, "cut": cut}
     return out
 
 
@@ -501,8 +539,8 @@ def _stop(
     state: AppState,
     name: str,
     value: Value,
-    alone: Sequence[Experiment],
-    kinds: Sequence[Any],
+    kinds: Kinds,
+    with_draws: bool,
     drawn: Mapping[int, Sequence[Drawn]],
     scenes: Mapping[int, Scene],
 ) -> dict[str, Any]:
@@ -517,7 +555,7 @@ def _stop(
     target = moved.make_target()
     if not target.ready or target.dim != state.experiment.make_target().dim:
         raise SpecError(name, value, "its exact answers take too long")
-    there = [_kind(replace(one, target=moved.target, temperature=moved.temperature)) for one in alone]
+    there = kinds.at(moved)
     figures = {}
     for n, turned in _turned(drawn, scenes, n_lanes, target).items():
         pairs = [(one.view, then) for one, then in zip(drawn[n], turned, strict=True)]
@@ -527,11 +565,8 @@ def _stop(
             "taps": {view.key: then.tap for view, then in pairs if then.tap},
         }
     return {
-        "target": aimed(target, _with_draws(alone), state.position.step),
-        "kinds": [
-            {name: part for name, part in kind.items() if part != base[name]}
-            for kind, base in zip(there, kinds, strict=True)
-        ],
+        "target": aimed(target, with_draws, state.position.step),
+        **there,
         "figures": figures,
     }
 
@@ -554,7 +589,7 @@ def _target(experiment: Experiment, with_draws: bool, step: Step | None) -> dict
         "key": target.key,
         "title": target.title,
         "base": aimed(target, with_draws, step),
-        "texts": _texts(experiment.target.values()),
+        "texts": texts(experiment.target.values()),
         "temperature": experiment.temperature,
     }
 
@@ -581,98 +616,8 @@ def _divergence(target: Target) -> dict[str, Any] | None:
     if target.support == SIMPLEX:
         return None
     grid, terms = divergence.poisson_terms()
-    arrays = {"grid": packed(grid), "terms": packed(terms)}
+    arrays = {"grid": smooth(grid), "terms": smooth(terms)}
     if target.planar:
         return {"merged": divergence.MERGED, "masses": packed(divergence.joint_masses(target)), **arrays}
     cuts, masses = divergence.cells(target.columns[0])
     return {"cuts": packed(cuts), "masses": packed(masses), **arrays}
-
-
-def _kind(alone: Experiment) -> dict[str, Any]:
-    """A kind of lane: a sampler with its gradient, each with parameters, and the views that show it."""
-    (spec,) = alone.runs()
-    run = description.of_run(spec)
-    target = spec.make_target()
-
-    def of_sampler(values: Any) -> dict[str, Any]:
-        sampler = make_sampler(spec.sampler._replace(params=tuple(values.items())))
-        sampler.check(target)
-        return description.of_sampler(sampler, target)
-
-    def of_gradient(values: Any) -> dict[str, Any]:
-        gradient = make_gradient(spec.gradient._replace(params=tuple(values.items())))
-        gradient.check(target)
-        return description.of_gradient(gradient, target)
-
-    sampler, gradient = SAMPLERS[spec.sampler.key], GRADIENTS[spec.gradient.key]
-    choice = _choice(sampler, spec.sampler.values(), of_sampler)
-    return {
-        "title": sampler.title,
-        "views": [key for key in LIVE if key in fitting(alone)],
-        "run": {name: value for name, value in run.items() if name not in ("target", "sampler", "gradient")},
-        "sampler": choice,
-        "gradient": _choice(gradient, spec.gradient.values(), of_gradient),
-        "schedule": choice_text(SCHEDULES, spec.schedule) if spec.schedule != CONSTANT else "",
-        "equations": _equations(sampler, gradient, spec, target, choice["first"]),
-    }
-
-
-def _equations(
-    sampler: type[Sampler], gradient: type[Estimator], spec: RunSpec, target: Target, offered: Mapping[str, Value]
-) -> list[tuple[dict[str, Value], str]]:
-    """The formulas of a step for all values of the flags that the page offers and that change them; those at the first
-    values come last.
-    """
-    first, schedule = spec.sampler.values(), spec.make_schedule().equations
-    own = {name: first[name] for name in sampler.optional if name in offered}
-    found: list[dict[str, Value]] = [
-        dict(zip(own, values, strict=True)) for values in product((True, False), repeat=len(own))
-    ]
-    return [
-        (
-            flags,
-            "".join(
-                mathml(line, alone=True)
-                for formula in (
-                    sampler.update_by(gradient, {**first, **flags}),
-                    *short(sampler.typed_formulas({**first, **flags}, target)),
-                    *schedule,
-                )
-                for line in rows_of(formula, COMMAS, MOST_LETTERS)
-            ),
-        )
-        for flags in [*(one for one in found if one != own), {}]
-    ]
-
-
-def _choice(owner: Any, values: Any, describe: Any) -> dict[str, Any]:
-    first = dict(values)
-    found = variations(owner, first, describe)
-    parameters = [_parameter(name, parameter) for name, parameter in declared(owner) if name in found]
-    return {
-        "key": owner.key,
-        "title": owner.title,
-        "first": {name: first[name] for name in found},
-        "base": describe(first),
-        "parameters": parameters,
-        "variations": found,
-        "texts": _texts(values),
-    }
-
-
-def _texts(values: Mapping[str, Value]) -> dict[str, str]:
-    """The values of parameters as a link writes them."""
-    return {name: value_text(value) for name, value in values.items() if value != ()}
-
-
-def _parameter(name: str, parameter: Any) -> dict[str, Any]:
-    kinds = {Count: "count", Real: "real", Flag: "flag", Option: "option"}
-    bounds = getattr(parameter, "bounds", None)
-    return {
-        "name": name,
-        "label": parameter.label,
-        "doc": parameter.doc or "",
-        "kind": next(kind for one, kind in kinds.items() if isinstance(parameter, one)),
-        "bounds": list(bounds) if bounds else None,
-        "log": getattr(parameter, "log", False),
-    }

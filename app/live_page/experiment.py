@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from sgmcmc_lab.app.live_page import recording
-from sgmcmc_lab.app.live_page.document import COMPANIONS, document
+from sgmcmc_lab.app.live_page.document import document
 from sgmcmc_lab.app.state import AppState, default_views, first_coordinate
 from sgmcmc_lab.app.state.upload import Upload
 from sgmcmc_lab.app.views import VIEWS, axes_of
@@ -37,7 +37,7 @@ def live_page(
         state.axis = axis or axes_of(experiment)[0]
         return model_page(state, title)
     state.coordinate = first_coordinate(experiment)
-    return document(title, [state], companions=COMPANIONS, lab=lab).text
+    return document(title, [state], menu=True, lab=lab).text
 
 
 def model_page(state: AppState, title: str, text: str = "", beside: bool = False) -> str:

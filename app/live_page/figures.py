@@ -4,13 +4,16 @@ import gzip
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cache
+from itertools import accumulate
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from bokeh.model import Model
 from bokeh.models import ColumnDataSource, CustomJS, GlyphRenderer, Image, Label, LinearColorMapper, Plot, Widget
+from numpy.typing import NDArray
 
 from sgmcmc_lab.app.views import VIEWS
 from sgmcmc_lab.app.views.base import AXIS_LABELS, Scene, View
@@ -108,6 +111,61 @@ class Drawn:
         return [(model, "axis_label") for model, _, values in found if values.get("axis_label") in names]
 
 
+def with_short_ids(step: dict[str, Any]) -> dict[str, Any]:
+    """A step whose models are numbered anew within each view.
+
+    A view then has the same ids, and often the same text, for any number of lanes and in any step. Two figures of one
+    view are never on the page together.
+    """
+    ids: dict[str, str] = {}
+    for figures in step["figures"].values():
+        for key, view in figures["views"].items():
+            listed = dict.fromkeys(model for model, _, _ in _attributes(view["figure"]["doc"]["roots"]))
+            ids |= {model: f"{key} {number}" for number, model in enumerate(listed)}
+
+    def renamed(node: Any) -> Any:
+        if isinstance(node, str):
+            return ids.get(node, node)
+        if isinstance(node, (list, tuple)):
+            return [renamed(part) for part in node]
+        if isinstance(node, dict):
+            return {ids.get(name, name): renamed(part) for name, part in node.items()}
+        return node
+
+    return {**step, "figures": renamed(step["figures"]), "stops": renamed(step["stops"])}
+
+
+class Views:
+    """The views of a file, each once. Those of one kind are together, where compression finds what they share."""
+
+    def __init__(self, steps: Sequence[Mapping[str, Any]]) -> None:
+        self._of: dict[str, list[Any]] = {}
+        for step in steps:
+            for figures in step["figures"].values():
+                for key, view in figures["views"].items():
+                    if view not in self._of.setdefault(key, []):
+                        self._of[key].append(view)
+
+    @property
+    def listed(self) -> list[Any]:
+        """All views, in the order of their places."""
+        return [view for views in self._of.values() for view in views]
+
+    def placed(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """A step with the places of its views."""
+        firsts = dict(zip(self._of, accumulate(map(len, self._of.values()), initial=0), strict=False))
+        return {
+            **step,
+            "figures": {
+                n: {
+                    **one,
+                    "views": {key: firsts[key] + self._of[key].index(view) for key, view in one["views"].items()},
+                }
+                for n, one in step["figures"].items()
+            },
+        }
+
+
 ENOUGH = 1e-4
 """The accuracy that a drawing needs, relative to an array's range."""
 
@@ -123,13 +181,31 @@ def smaller(node: Any) -> Any:
         return node
     if node.get("type") == "ndarray" and isinstance(node["array"], dict):
         raw, dtype = gzip.decompress(b64decode(node["array"]["data"])), node["dtype"]
-        if dtype == "float64":
-            numbers = np.frombuffer(raw)
-            finite = np.abs(numbers[np.isfinite(numbers)])
-            if finite.size and finite.max() < 1e38 and finite.max() * 2.0**-24 <= ENOUGH * np.ptp(finite):
-                raw, dtype = numbers.astype(np.float32).tobytes(), "float32"
+        if dtype.startswith("float") and (short := _short(np.frombuffer(raw, dtype).astype(float))) is not None:
+            raw, dtype = short.tobytes(), "float32"
         return {**node, "array": {"type": "bytes", "data": b64encode(raw).decode()}, "dtype": dtype}
     return {name: smaller(part) for name, part in node.items()}
+
+
+def _short(numbers: NDArray[np.float64]) -> NDArray[np.float32] | None:
+    """The numbers in 4 bytes, to the bits that a drawing needs; None where it needs more.
+
+    The other bits are 0, which compression leaves out. A number keeps its leading bits, so that small ones are right on
+    a logarithmic axis, too.
+    """
+    inside = np.isfinite(numbers)
+    if not inside.any():
+        return None
+    largest, wide = np.abs(numbers[inside]).max(), np.ptp(numbers[inside])
+    if not largest < 1e38 or largest * 2.0**-24 > ENOUGH * wide:
+        return None
+    found = numbers.astype(np.float32)
+    if wide > 0:
+        # With k bits after the leading one, rounding has a relative error of at most 2^−(k+1).
+        dropped = 23 - max(int(np.ceil(np.log2(largest / (ENOUGH * wide)))) - 1, 0)
+        bits = found.view(np.uint32)
+        bits[inside] = (bits[inside] + (1 << dropped >> 1)) >> dropped << dropped
+    return found
 
 
 def _reduce(source: ColumnDataSource, mapper: Any) -> None:
@@ -201,8 +277,9 @@ class Difference:
                 if then != value:
                     after.setdefault(model, {})[name] = then
             # A document is without values that are a property's default.
-            for name, value in one.models[model].properties_with_values().items():
-                if name not in values and isinstance(value, str) and value in known and known[value] != value:
+            for name in _colours(cast(Hashable, type(one.models[model]))) - values.keys():
+                value = getattr(one.models[model], name)
+                if isinstance(value, str) and known.get(value, value) != value:
                     before.setdefault(model, {})[name] = value
                     after.setdefault(model, {})[name] = known[value]
         return cls(before, after)
@@ -242,6 +319,12 @@ class Difference:
                         before.setdefault(model, {})[name] = value
                     after.setdefault(model, {})[name] = then
         return Difference(before, after)
+
+
+@cache
+def _colours(kind: Any) -> frozenset[str]:
+    """The names of the properties of a kind of model that hold colours."""
+    return frozenset(name for name in kind.properties() if "color" in name)
 
 
 class Turned(NamedTuple):

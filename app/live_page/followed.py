@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from sgmcmc_lab.app.live_page.document import COMPANIONS, document
+from sgmcmc_lab.app.live_page.document import document
 from sgmcmc_lab.app.live_page.experiment import model_page
 from sgmcmc_lab.app.state import AppState
 from sgmcmc_lab.lessons.formulas import mathml
@@ -42,10 +42,10 @@ def followed_page(state: AppState, racing: bool = False) -> Followed:
     if state.experiment.of_model:
         text = model_page(state, title, "".join(parts), beside=True)
         return Followed(text, [], state.shown_views(), 1)
-    page = document(title, [state], text, beside=True, companions=COMPANIONS if racing else ())
+    page = document(title, [state], text, beside=True, menu=racing)
     (step_data,) = page.steps
-    kinds = [step_data["kinds"][number] for number in step_data["lanes"]]
-    moves = [(_moves(kind["sampler"]), _moves(kind["gradient"])) for kind in kinds]
+    kinds, choices = [step_data["kinds"][number] for number in step_data["lanes"]], step_data["choices"]
+    moves = [(_moves(choices[kind["sampler"]]), _moves(choices[kind["gradient"]])) for kind in kinds]
     return Followed(page.text, moves, list(step_data["figures"][len(kinds)]["views"]), step_data["most_chains"])
 
 

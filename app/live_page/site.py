@@ -1,10 +1,13 @@
-"""The course as a folder: live pages of every lesson and of some densities, a glossary, handouts, a start page, and
+"""The course as a folder: live pages of every lesson, one of all densities, a glossary, handouts, a start page, and
 BokehJS and the engine once. It also opens from a disk.
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from html import escape
+from multiprocessing import get_context
 from pathlib import Path
 
 from sgmcmc_lab.app.live_page import free
@@ -12,6 +15,8 @@ from sgmcmc_lab.app.live_page import lesson as lesson_part
 from sgmcmc_lab.app.live_page.document import (
     ASSETS,
     BOKEH,
+    ICON,
+    ICON_SVG,
     LIVE_SCRIPT,
     document,
     engine_file,
@@ -25,11 +30,19 @@ from sgmcmc_lab.lessons.glossary import Term, glossary
 from sgmcmc_lab.lessons.handout import handout, sentence, terms
 from sgmcmc_lab.lessons.lesson import Lesson, Step
 from sgmcmc_lab.lessons.scripts import policy
+from sgmcmc_lab.samplers.interrupts import begin_worker
 from sgmcmc_lab.samplers.output import written
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets import TARGETS
 
 HOME, GLOSSARY = "index.html", "glossary.html"
+MANIFEST, ICON_FILE, OFFLINE = "site.webmanifest", "icon.svg", "offline.js"
+_MANIFEST = {
+    "name": "SG-MCMC Lab",
+    "start_url": HOME,
+    "display": "minimal-ui",
+    "icons": [{"src": ICON_FILE, "sizes": "any", "type": "image/svg+xml"}],
+}
 MOST_DATA = 1_500_000
 """Bytes of a target's data that a page may hold, so that the whole course has at most 13 MB."""
 
@@ -61,44 +74,76 @@ def write_site(lessons: Sequence[Lesson], folder: Path, progress: Callable[[int,
     ``progress(done, total, what)`` is called before each page. Raises
     :class:`~samplers.parameters.SpecError` where a file cannot be written.
     """
-    problems, listed = [], []
+    problems: list[str] = []
+    listed: list[Lesson] = []
+    sizes: dict[str, int] = {}
+
+    def write(name: str, text: str) -> None:
+        with written(folder / name) as part:
+            part.write_text(text, encoding="utf-8")
+        sizes[name] = len(text.encode())
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SpecError("site", str(folder), f"it cannot be made: {(error.strerror or str(error)).lower()}") from None
     for component in BOKEH:
-        _write(folder / f"{component}.js", script_of(component))
-    _write(folder / LIVE_SCRIPT, live_script())
-    _write(folder / engine_file(), engine_script())
-    total = len(lessons) + len(free.DENSITIES)
-    for done, lesson in enumerate(lessons):
-        progress(done, total, lesson.title)
-        try:
-            _write(folder / f"{lesson.key}.html", lesson_page(lesson, True, HOME))
-        except SpecError as error:
-            problems.append(f"{lesson.title}: {error}")
-            continue
-        _write(folder / _handout_name(lesson), handout(lesson, {}))
-        listed.append(lesson)
-    for done, key in enumerate(free.DENSITIES, len(lessons)):
-        progress(done, total, TARGETS[key].title)
-        _write(folder / free.file_name(key), free.free_page(key, HOME))
-    _write(folder / GLOSSARY, _glossary(listed))
-    _write(folder / HOME, _index(listed))
+        write(f"{component}.js", script_of(component))
+    write(LIVE_SCRIPT, live_script())
+    write(engine_file(), engine_script())
+    keys, scripts = free.densities(), []
+    total = len(lessons) + len(keys)
+    pool = _workers()
+    try:
+        pages = [(lesson, pool.submit(lesson_page, lesson, True, HOME)) for lesson in lessons]
+        steps = [(TARGETS[key].title, pool.submit(free.script, key)) for key in keys]
+        for done, (lesson, made) in enumerate(pages):
+            progress(done, total, lesson.title)
+            try:
+                write(f"{lesson.key}.html", made.result())
+            except SpecError as error:
+                problems.append(f"{lesson.title}: {error}")
+                continue
+            write(_handout_name(lesson), handout(lesson, {}))
+            listed.append(lesson)
+        for done, (title, step) in enumerate(steps, len(lessons)):
+            progress(done, total, title)
+            try:
+                scripts.append(step.result())
+            except SpecError as error:
+                problems.append(f"{title}: {error}")
+                continue
+            write(scripts[-1].name, scripts[-1].text)
+    finally:
+        # Ctrl-C waits for the pages that are begun, and for no other.
+        pool.shutdown(cancel_futures=True)
+    if scripts:
+        write(free.PAGE, free.page(scripts, HOME))
+    write(GLOSSARY, _glossary(listed))
+    write(ICON_FILE, ICON_SVG)
+    write(MANIFEST, json.dumps(_MANIFEST))
+    write(HOME, _index(listed, [one.key for one in scripts], sum(sizes.values())))
+    write(OFFLINE, bundle("live/offline.js").replace("FILES = []", f"FILES = {json.dumps(['./', *sizes])}"))
     return problems
+
+
+def _workers() -> Executor:
+    """Processes that make pages, one on each processor."""
+    return ProcessPoolExecutor(os.cpu_count() or 1, get_context("spawn"), begin_worker)
 
 
 def _handout_name(lesson: Lesson) -> str:
     return f"{lesson.key}-handout.html"
 
 
-def _write(path: Path, text: str) -> None:
-    with written(path) as part:
-        part.write_text(text, encoding="utf-8")
-
-
-def _index(listed: Sequence[Lesson]) -> str:
-    """The start page."""
+def _index(listed: Sequence[Lesson], densities: Sequence[str], size: int) -> str:
+    """The start page of a course whose files have ``size`` bytes in all."""
+    links = ", ".join(f'<a href="{escape(free.address(key))}">{escape(TARGETS[key].title)}</a>' for key in densities)
+    free_lab = (
+        f"<h2>Free lab</h2><p>Run any sampler with any gradient that fits. Choose a density: {links}.</p>"
+        if links
+        else ""
+    )
     items = "".join(
         f'<li><a href="{escape(lesson.key)}.html">{sentence(lesson.title)}</a> <span class="small">{lesson.minutes} minutes, '
         f'<a href="{escape(_handout_name(lesson))}">handout</a></span><br>{sentence(lesson.summary)}'
@@ -109,8 +154,10 @@ def _index(listed: Sequence[Lesson]) -> str:
     return _plain(
         "SG-MCMC Lab: the course",
         "<p>Lessons on stochastic-gradient MCMC. Each one runs in your browser: nothing is installed, and nothing is sent anywhere.</p>"
-        f"<ol>{items}</ol><h2>Free lab</h2><p>Samplers on a density, without a lesson: {free.links(list(free.DENSITIES))}.</p>"
-        f'<p><a href="{GLOSSARY}">Glossary</a></p>',
+        f"<ol>{items}</ol>{free_lab}"
+        f'<p><a href="{GLOSSARY}">Glossary</a></p>'
+        f'<p><button type="button" id="keep" hidden>Save the course on this device ({size / 1e6:.0f} MB)</button> '
+        '<span id="kept" class="small" role="status"></span></p>',
         done,
     )
 
@@ -140,9 +187,10 @@ def _plain(title: str, content: str, lessons: str = "[]") -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy(script)}">
+<meta http-equiv="Content-Security-Policy" content="{policy(script).replace("img-src", "img-src 'self'")}; manifest-src 'self'; worker-src 'self'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
+<link rel="icon" href="{ICON}">
 <style>{style}</style>
 </head>
 <body>

@@ -6,7 +6,6 @@ as far as a live page can adjust their parameters; the fragment holds the values
 
 import asyncio
 import gzip
-import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
@@ -65,7 +64,7 @@ class Shown:
             # A recording serves one experiment only.
             return self.experiment, self.views, self.axis, self.speed, *place
         lanes = tuple((lane.sampler.key, lane.gradient.key, lane.schedule) for lane in self.experiment.lanes)
-        return self.experiment.density, lanes, *place
+        return self.experiment.density, lanes, self.experiment.burn_in, self.experiment.thin, *place
 
 
 @dataclass(frozen=True)
@@ -88,37 +87,26 @@ class Page:
         experiment = shown.experiment
         if experiment.of_model:
             return ""
-        n_chains = min(experiment.n_chains, self.made.most_chains)
-        words: dict[str, Any] = {
-            "seed": experiment.seed,
-            "n_chains": n_chains,
-            "speed": shown.speed,
-            "resets": shown.resets,
-        }
-        if shown.axis in ("steps", "gradients", "data"):
-            words["axis"] = shown.axis
-        words |= {
-            name: ",".join(map(repr, place))
-            for name, place in (("start", shown.start), ("momentum", shown.momentum))
-            if place
-        }
-        if views := [view for view in shown.views if view in self.made.views]:
-            words["views"] = ",".join(views)
-        lanes = zip(self.shown.experiment.lanes, experiment.lanes, self.made.moves, strict=True)
-        for number, (own, lane, moves) in enumerate(lanes):
-            values = {}
-            for name, before, now, allowed in (
-                ("sampler", own.sampler, lane.sampler, moves[0]),
-                ("gradient", own.gradient, lane.gradient, moves[1]),
+        for own, lane, moves in zip(self.shown.experiment.lanes, experiment.lanes, self.made.moves, strict=True):
+            for before, now, allowed in (
+                (own.sampler, lane.sampler, moves[0]),
+                (own.gradient, lane.gradient, moves[1]),
             ):
                 first, then = before.values(), now.values()
                 changed = {one for one in then if then[one] != first[one]}
                 over = [one for one in changed if one in allowed and allowed[one] is not None]
                 if len(over) > 1 or not all(_has(allowed, one, then[one]) for one in changed):
                     return None
-                values[name] = {one: value for one, value in then.items() if one in allowed}
-            words[f"lane{number}"] = json.dumps({"kind": number, **values})
-        return urlencode(words | {"play": int(shown.playing)})
+        n_chains = min(experiment.n_chains, self.made.most_chains)
+        # A run in a live page goes on after its last step.
+        n_steps = self.shown.experiment.n_steps
+        placed = replace(experiment, n_chains=n_chains, n_steps=n_steps, start=shown.start, momentum=shown.momentum)
+        words: dict[str, Any] = {"speed": shown.speed, "resets": shown.resets, "play": int(shown.playing)}
+        if shown.axis in ("steps", "gradients", "data"):
+            words["axis"] = shown.axis
+        if views := [view for view in shown.views if view in self.made.views]:
+            words["views"] = ",".join(views)
+        return f"{placed.to_query()}&{urlencode(words)}"
 
 
 def _has(moves: Moves, name: str, value: Any) -> bool:

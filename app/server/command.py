@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 PORT = 5006
-BAD_INPUT, FAILED = 2, 1
+BAD_INPUT, FAILED, STOPPED = 2, 1, 130
 
 
 class _Parser(argparse.ArgumentParser):
@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="compile all functions now, which takes minutes, and not at the first start",
     )
+    kind.add_argument(
+        "--site", type=Path, metavar="FOLDER", help="write the course and a free lab there as pages that need no server"
+    )
     kind.add_argument("--version", action="version", version=f"sgmcmc-lab {importlib.metadata.version('sgmcmc-lab')}")
     parser.add_argument("--port", type=_port, default=PORT, help=f"where to listen; {PORT} without it")
     options = parser.parse_args(arguments)
@@ -52,9 +55,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from sgmcmc_lab.app.server.checking import compile_ahead
 
         return compile_ahead()
+    if options.site is not None:
+        return _site(options.site)
     if _taken(options.port):
         parser.error(f"argument --port: something listens on {options.port} already; name another one")
     return _serve(options.port, options.room)
+
+
+def _site(folder: Path) -> int:
+    from sgmcmc_lab.app.live_page import write_site
+    from sgmcmc_lab.lessons.library import load_all
+    from sgmcmc_lab.samplers.parameters import SpecError
+
+    def tell(done: int, total: int, title: str) -> None:
+        print(f"{done + 1} of {total}: {title}", file=sys.stderr, flush=True)
+
+    library = load_all([])
+    try:
+        problems = [*library.problems, *write_site(list(library.lessons.values()), folder, tell)]
+    except SpecError as error:
+        problems = [str(error)]
+    except KeyboardInterrupt:
+        print("stopped; the pages made so far are in the folder", file=sys.stderr)
+        return STOPPED
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return BAD_INPUT if problems else 0
 
 
 def _taken(port: int) -> bool:

@@ -192,6 +192,9 @@ export class LessonPage {
     return answer === SKIPPED ? "skipped" : answer === this.step.question.answer ? "right" : "wrong"
   }
 
+  /** The settings of a link that are the lesson's. */
+  get keys() { return ["answers"] }
+
   /** Put the answers into the page's link. @param {URLSearchParams} words */
   writeTo(words) {
     if (this.answers.size) words.set("answers", [...this.answers].map(([step, answer]) => `${step}.${answer}`).join(","))

@@ -7,7 +7,7 @@ import { make } from "./elements.js"
 import { decoded, empty, find, put } from "./feeds.js"
 import { fit } from "./formulas.js"
 import { LessonPage } from "./lesson.js"
-import { described, scaleOf, written } from "./parameters.js"
+import { alike, choiceIn, described, read, scaleOf, written } from "./parameters.js"
 import { Slow } from "./slow.js"
 import { startAt, thrown } from "./starts.js"
 
@@ -44,6 +44,16 @@ const restored = (node, arrays) => {
   return node
 }
 
+/** What a file holds: its steps with their views and targets. @param {string} page @param {string} arrays @returns {Promise<any>} */
+const opened = async (page, arrays) => {
+  const held = restored(await unzipped(page).json(), await unzipped(arrays).arrayBuffer())
+  for (const step of held.steps) {
+    step.target = held.targets[step.target]
+    for (const { views } of Object.values(step.figures)) for (const key in views) views[key] = held.views[views[key]]
+  }
+  return held
+}
+
 /** The whole file except its compiled functions. @type {any} */
 let file
 /** The present step: an experiment with its figures; a step without an experiment has no lanes. @type {any} */
@@ -76,7 +86,9 @@ const first = () => ({
 
 /** A reader's choice for a lane: the number of its kind, and values. @typedef {{kind: number, sampler: Record<string, any>, gradient: Record<string, any>}} LaneChoice */
 /** A lane of this kind with its first values. @param {number} kind @returns {LaneChoice} */
-const laneOf = (kind) => ({ kind, sampler: { ...page.kinds[kind].sampler.first }, gradient: { ...page.kinds[kind].gradient.first } })
+const laneOf = (kind) => ({ kind, sampler: { ...choiceOf(kind, "sampler").first }, gradient: { ...choiceOf(kind, "gradient").first } })
+/** The sampler or the gradient of a kind, for the file's own target. @param {number} kind @param {"sampler" | "gradient"} part */
+const choiceOf = (kind, part) => page.choices[page.kinds[kind][part]]
 
 /** The reader's choices in this step. @type {ReturnType<typeof first>} */
 let chosen
@@ -133,41 +145,48 @@ let lesson
 const LAB = "http://localhost:5006/app"
 const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"]
 
-/** The experiment as the query of a link to the lab. */
-const labQuery = () => {
+/** The experiment and the page as a link has them, here and in the lab. */
+const linked = () => {
   const { temperature: heat = page.target.temperature, ...target } = chosen.target
-  const words = new URLSearchParams({ target: written(page.target, target) })
-  if (heat !== 1) words.set("temperature", String(heat))
-  chosen.lanes.forEach((_, i) => {
+  const words = new URLSearchParams({ v: String(file.version), target: written(page.target, target) })
+  chosen.lanes.forEach((lane, i) => {
     const { sampler, gradient, schedule } = kindNow(i)
-    words.append("lane", `${written(sampler, chosen.lanes[i].sampler)}~${written(gradient, chosen.lanes[i].gradient)}${schedule && `~${schedule}`}`)
+    words.append("lane", `${written(sampler, lane.sampler)}~${written(gradient, lane.gradient)}${schedule && `~${schedule}`}`)
   })
-  words.set("seed", String(chosen.seed))
-  words.set("n_chains", String(chosen.n_chains))
-  for (const key of PLACES) if (chosen[key]) words.set(key, chosen[key].join(","))
+  for (const key of ["seed", "n_chains"]) words.set(key, String(/** @type {any} */ (chosen)[key]))
+  if (heat !== 1) words.set("temperature", String(heat))
+  for (const [name, [value, usual]] of Object.entries(page.lengths)) if (value !== usual) words.set(name, String(value))
+  for (const key of PLACES) {
+    const place = chosen[key] ?? (chosen.start ? null : page.places[key])
+    if (place?.length) words.set(key, place.join(","))
+  }
   words.set("views", chosen.views.join(","))
+  words.set("axis", chosen.axis)
+  words.set("coordinate", String(page.coordinate + 1))
+  words.set("speed", String(chosen.speed))
   return words
 }
 
-/** The largest number of lanes in a figure. */
-const MOST_LANES = 4
 /** @type {["start", "momentum"]} */
 const PLACES = ["start", "momentum"]
-const KEYS = ["seed", "n_chains", "axis", "speed"]
+/** The most characters of a link, as in samplers/link.py. */
+const MOST_LETTERS = 8000
+const LONG = `This link has more than ${MOST_LETTERS.toLocaleString("en-US")} characters. None of its settings apply.`
+/** The settings of a link that a live page takes, and those of the lab that belong to a person or to its own page. */
+const KNOWN = ["v", "target", "temperature", "lane", "seed", "n_chains", "n_steps", "burn_in", "thin", "start", "momentum", "views", "axis", "coordinate", "speed", "lesson", "step", "try", "resets", "play"]
+const OF_LAB = ["theme", "answer", "present", "teacher", "room", "hide", "slow", "show"]
+
+/** The query of a link, without codes for characters that need none. @param {URLSearchParams} words */
+const readable = (words) => String(words).replace(/%(28|29|2C|3A|3B|7E)/g, decodeURIComponent)
 
 const writeFragment = () => {
-  const words = new URLSearchParams()
-  if (file.steps.length > 1) words.set("step", String(number + 1))
-  for (const key of KEYS) words.set(key, String(/** @type {any} */ (chosen)[key]))
-  words.set("views", chosen.views.join(","))
-  for (const key of PLACES) if (chosen[key]) words.set(key, chosen[key].join(","))
-  if (stopNow()) words.set("target", JSON.stringify(chosen.target))
+  const words = page.lanes.length ? linked() : new URLSearchParams()
+  element("open").href = `${file.lab || LAB}?${readable(words)}`
+  if (!file.apart && file.steps.length > 1) words.set("step", String(number + 1))
   if (chosen.free) words.set("try", "1")
-  chosen.lanes.forEach((/** @type {any} */ lane, /** @type {number} */ i) => words.set(`lane${i}`, JSON.stringify(lane)))
   lesson.writeTo(words)
-  element("open").href = `${file.lab || LAB}?${labQuery()}`
-  allowed(() => history.replaceState(null, "", `#${words}`))
-  return `${location.href.split("#")[0]}#${words}`
+  allowed(() => history.replaceState(null, "", `#${readable(words)}`))
+  return `${location.href.split("#")[0]}#${readable(words)}`
 }
 
 /** The stop that the reader has chosen for the target; null for the file's own target. */
@@ -179,8 +198,28 @@ const stopNow = () => {
   return null
 }
 
-/** @param {number} i */
-const kindNow = (i) => ({ ...page.kinds[chosen.lanes[i].kind], ...stopNow()?.kinds[chosen.lanes[i].kind] })
+/** A lane's kind with its sampler, its gradient and its settings, for the chosen target. @param {number} i */
+const kindNow = (i) => {
+  const { kind: number } = chosen.lanes[i]
+  const stop = stopNow()
+  const { sampler, gradient, run, ...kind } = { ...page.kinds[number], ...stop?.kinds[number] }
+  const at = (/** @type {"choices" | "runs"} */ name, /** @type {number} */ place) => stop?.[name][place] ?? page[name][place]
+  return { ...kind, sampler: at("choices", sampler), gradient: at("choices", gradient), run: at("runs", run) }
+}
+
+/** The number of the kind with this sampler and this gradient, by their keys, or with any gradient; undefined if there is none.
+ * @param {string} sampler @param {string} [gradient] @param {number} [own] the number of the one that is preferred */
+const kindOf = (sampler, gradient, own = -1) => {
+  const fitting = page.kinds.map((/** @type {any} */ _, /** @type {number} */ kind) => kind)
+    .filter((/** @type {number} */ kind) => choiceOf(kind, "sampler").key === sampler && (!gradient || choiceOf(kind, "gradient").key === gradient))
+  return fitting.includes(own) ? own : fitting[0]
+}
+
+/** The fewest and the most chains that all lanes can have. */
+const chainLimits = () => {
+  const each = chosen.lanes.map(({ kind }) => page.kinds[kind].chains)
+  return [Math.max(...each.map(([least]) => least)), Math.min(page.most_chains, ...each.map(([, most]) => most))]
+}
 
 /** The figures for the present number of lanes. */
 const figuresNow = () => page.figures[chosen.lanes.length]
@@ -191,11 +230,13 @@ const views = () => [...new Set([...page.shown, ...Object.keys(figuresNow().view
 /** Whether the lanes are the file's own, for which it has recorded pictures. */
 const isFiles = () => String(chosen.lanes.map(({ kind }) => kind)) === String(page.lanes)
 
-/** The lanes' names: those of the file for its own lanes, else the samplers' titles. */
+/** The lanes' names: those of the file for its own lanes, else the samplers' titles, with the gradient or a number where two are equal. */
 const names = () => {
   if (isFiles()) return page.names
-  const titles = chosen.lanes.map(({ kind }) => page.names[page.lanes.indexOf(kind)] ?? page.kinds[kind].title)
-  return titles.map((title, i) => (titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${i + 1})`))
+  const titles = chosen.lanes.map(({ kind }) => page.names[page.lanes.indexOf(kind)] ?? choiceOf(kind, "sampler").title)
+  const gradients = chosen.lanes.map(({ kind }) => choiceOf(kind, "gradient").title.replace("Minibatch, ", ""))
+  const apart = titles.map((title, i) => (titles.some((other, j) => other === title && gradients[j] !== gradients[i]) ? `${title} · ${gradients[i]}` : title))
+  return apart.map((title, i) => (apart.indexOf(title) === apart.lastIndexOf(title) ? title : `${title} (${i + 1})`))
 }
 
 /** Whether a value is valid for this parameter. @param {any} choice @param {string} name @param {any} value */
@@ -209,37 +250,49 @@ const fits = (choice, name, value) => {
   return typeof value === "number" && value >= low && value <= high && (parameter.kind !== "count" || Number.isInteger(value))
 }
 
-/** @param {any} choice @param {any} target @param {any} values @param {string[]} refused */
-const takeValues = (choice, target, values, refused) => {
-  for (const [name, value] of Object.entries(values ?? {})) {
-    if (name in choice.first && value === choice.first[name]) target[name] = value
-    else if (fits(choice, name, value)) target[name] = value
-    else refused.push(name)
+/** Whether a link's values, as text, have what no control of the choice moves. @param {any} choice @param {Record<string, string>} given */
+const isOf = ({ first, texts }, given) => Object.entries(given).every(([name, text]) => Object.hasOwn(first, name) || !Object.hasOwn(texts, name) || alike(text, texts[name]))
+
+/** The parameters of a choice that have stops and are not at their first value: the engine has one such at a time.
+ * @param {any} choice @param {Record<string, any>} values */
+const atStops = ({ first, variations }, values) => Object.keys(variations).filter((name) => variations[name].stops && values[name] !== first[name])
+
+/** Take a link's values, as text, of a sampler or a gradient. @param {any} choice @param {any} values @param {Record<string, string>} given @param {string[]} refused */
+const takeValues = (choice, values, given, refused) => {
+  for (const [name, text] of Object.entries(given)) {
+    const value = Object.hasOwn(choice.first, name) ? read(text, choice.first[name]) : undefined
+    const others = value === undefined || value === choice.first[name] || !choice.variations[name]?.stops ? [] : atStops(choice, values)
+    if (value !== undefined && !others.length && (value === choice.first[name] || fits(choice, name, value))) values[name] = value
+    else if (!Object.hasOwn(choice.texts, name) || !alike(text, choice.texts[name])) refused.push(name)
   }
 }
 
 /** The step that the link names, from 0. */
 const stepOf = () => {
-  const asked = Number(new URLSearchParams(location.hash.slice(1)).get("step") ?? 1)
+  const words = new URLSearchParams(location.hash.slice(1))
+  // In the free lab the link's target names the step.
+  if (file.apart) return Math.max(0, file.apart.findIndex((/** @type {any} */ { key }) => key === choiceIn(words.get("target") ?? "").key))
+  const asked = Number(words.get("step") ?? 1)
   return Number.isInteger(asked) && asked >= 1 && asked <= file.steps.length ? asked - 1 : 0
 }
 
 /** Take the link's settings for the present step, as far as this file has them. @returns {string[]} the names of refused settings */
 const readFragment = () => {
-  const words = new URLSearchParams(location.hash.slice(1))
+  const long = location.hash.length > MOST_LETTERS
+  const words = new URLSearchParams(long ? "" : location.hash.slice(1))
   /** @type {string[]} */
   const refused = []
-  const whole = (/** @type {string} */ key, /** @type {number} */ low, /** @type {number} */ high) => {
+  if (long) return [LONG]
+  const count = (/** @type {string} */ key, /** @type {number} */ low, /** @type {number} */ high) => {
     if (!words.has(key)) return undefined
     const value = Number(words.get(key))
     if (Number.isInteger(value) && value >= low && value <= high) return value
     refused.push(key)
     return undefined
   }
-  chosen.seed = whole("seed", 0, page.most_seed) ?? chosen.seed
-  chosen.n_chains = whole("n_chains", 1, page.most_chains) ?? chosen.n_chains
-  chosen.speed = whole("speed", 1, page.most_speed) ?? chosen.speed
-  chosen.resets = whole("resets", 0, 999_999) ?? chosen.resets
+  chosen.seed = count("seed", 0, page.most_seed) ?? chosen.seed
+  chosen.speed = count("speed", 1, page.most_speed) ?? chosen.speed
+  chosen.resets = count("resets", 0, 999_999) ?? chosen.resets
   chosen.free = words.get("try") === "1"
   if (words.has("axis")) {
     if (Object.hasOwn(page.axes, words.get("axis") ?? "")) chosen.axis = words.get("axis") ?? "steps"
@@ -247,37 +300,53 @@ const readFragment = () => {
   }
   for (const key of PLACES) {
     if (!words.has(key)) continue
-    const place = (words.get(key) ?? "").slice(0, 5000).split(",").map(Number)
+    const place = (words.get(key) ?? "").split(",").map(Number)
     if (place.length === page.dim && place.every((x) => Number.isFinite(x) && Math.abs(x) <= 1e6)) chosen[key] = place
     else refused.push(key)
   }
-  const parsed = (/** @type {string} */ key) => {
-    if (!words.has(key)) return {}
-    const found = allowed(() => JSON.parse((words.get(key) ?? "").slice(0, 5000)))
-    if (found && typeof found === "object") return found
-    refused.push(key)
-    return {}
+  // Settings that have one value in this file.
+  const fixed = { v: file.version, coordinate: page.coordinate + 1, lesson: file.lesson?.key ?? "" }
+  for (const [key, value] of Object.entries(fixed)) if (words.has(key) && words.get(key) !== String(value)) refused.push(key)
+  // A link with a target leaves out what is as usual.
+  const isWhole = words.has("target")
+  for (const [key, [value, usual]] of Object.entries(page.lengths)) if ((words.get(key) ?? String(isWhole ? usual : value)) !== String(value)) refused.push(key)
+  for (const key of words.keys()) if (![...KNOWN, ...OF_LAB, ...lesson.keys].includes(key)) refused.push(key)
+  const target = choiceIn(words.get("target") ?? page.target.key)
+  if (target.key !== page.target.key) refused.push("target")
+  else {
+    const heat = words.get("temperature") ?? (isWhole ? "1" : null)
+    for (const [name, text] of Object.entries(heat === null ? target.values : { ...target.values, temperature: heat })) {
+      const stops = Object.hasOwn(page.stops, name) ? page.stops[name].stops : []
+      const value = stops.find((/** @type {any} */ [one]) => alike(text, String(one)))?.[0]
+      const own = Object.hasOwn(page.target.texts, name) ? page.target.texts[name] : undefined
+      // One parameter moves at a time.
+      if (value !== undefined && (value === chosen.target[name] || !stopNow())) chosen.target[name] = value
+      else if (!alike(text, name === "temperature" ? String(page.target.temperature) : own)) refused.push(name)
+    }
   }
-  const target = parsed("target")
-  for (const [name, value] of Object.entries(target)) {
-    if (!Object.hasOwn(page.stops, name) || !page.stops[name].stops.some((/** @type {any} */ [one]) => one === value)) refused.push(name)
-    // One parameter moves at a time.
-    else if (!stopNow()) chosen.target[name] = value
-  }
-  let count = 0
-  while (words.has(`lane${count}`) && count < MOST_LANES) count += 1
-  if (count && Object.hasOwn(page.figures, count)) chosen.lanes = Array.from({ length: count }, (_, i) => chosen.lanes[i] ?? laneOf(page.lanes[0]))
-  else if (count) refused.push("lanes")
+  const lanes = words.getAll("lane")
+  if (Object.hasOwn(page.figures, lanes.length)) chosen.lanes = lanes.map((_, i) => chosen.lanes[i] ?? laneOf(page.lanes[0]))
+  else if (lanes.length) refused.push("lanes")
   chosen.lanes.forEach((_, i) => {
-    const { kind, sampler, gradient } = parsed(`lane${i}`)
-    if (kind !== undefined && page.kinds[kind] && Number.isInteger(kind)) chosen.lanes[i] = laneOf(kind)
-    else if (kind !== undefined) refused.push("sampler")
-    const choice = page.kinds[chosen.lanes[i].kind]
-    takeValues(choice.sampler, chosen.lanes[i].sampler, sampler, refused)
-    takeValues(choice.gradient, chosen.lanes[i].gradient, gradient, refused)
+    if (i >= lanes.length) return
+    const [sampler, gradient = { key: "", values: {} }] = lanes[i].split("~").map(choiceIn)
+    const schedule = lanes[i].split("~")[2] ?? ""
+    // Two lanes of the file may have the same sampler: its values that no control moves, and its schedule, tell them apart.
+    const isOwn = (/** @type {number} */ kind) => page.kinds[kind].schedule === schedule && isOf(choiceOf(kind, "sampler"), sampler.values)
+    const kind = kindOf(sampler.key, gradient.key, [page.lanes[i], ...page.lanes].find(isOwn))
+    if (kind === undefined) {
+      refused.push(kindOf(sampler.key) === undefined ? "sampler" : "gradient")
+      return
+    }
+    chosen.lanes[i] = laneOf(kind)
+    takeValues(choiceOf(kind, "sampler"), chosen.lanes[i].sampler, sampler.values, refused)
+    takeValues(choiceOf(kind, "gradient"), chosen.lanes[i].gradient, gradient.values, refused)
+    if (schedule !== page.kinds[kind].schedule) refused.push("schedule")
   })
+  const [least, most] = chainLimits()
+  chosen.n_chains = Math.min(Math.max(count("n_chains", least, most) ?? chosen.n_chains, least), most)
   if (words.has("views")) {
-    const asked = (words.get("views") ?? "").slice(0, 500).split(",")
+    const asked = (words.get("views") ?? "").split(",")
     const known = views().filter((key) => asked.includes(key))
     if (known.length) chosen.views = known
     if (known.length < asked.length) refused.push("views")
@@ -308,9 +377,9 @@ const laneNow = (i) => ({
 
 /** Tell the host whether the settings are those of the step's claims. */
 const compare = () => {
-  const alike = (/** @type {any} */ values, /** @type {any} */ { first: start }) => Object.keys(start).every((name) => values[name] === start[name])
+  const isFirst = (/** @type {any} */ values, /** @type {any} */ { first: start }) => Object.keys(start).every((name) => values[name] === start[name])
   const isClaimed = (/** @type {LaneChoice} */ { kind, sampler, gradient }, /** @type {number} */ i) =>
-    kind === page.lanes[i] && alike(sampler, page.kinds[kind].sampler) && alike(gradient, page.kinds[kind].gradient)
+    kind === page.lanes[i] && isFirst(sampler, choiceOf(kind, "sampler")) && isFirst(gradient, choiceOf(kind, "gradient"))
   lesson.follow(chosen.lanes.map(({ sampler, gradient }) => ({ ...sampler, ...gradient })), chosen.target)
   tell({ type: "compare", same: { lanes: chosen.lanes.length === page.lanes.length && chosen.lanes.every(isClaimed), target: !stopNow() } })
 }
@@ -388,9 +457,12 @@ const slow = new Slow(model)
 /** Whether the run moved before. */
 let moved = false
 
-/** The figures that are shown and draw the recorded steps of the first lane's kind, for the file's target. */
+/** The recorded steps of the first lane's kind. The file has them for its own lanes and its own target only. */
+const slowSteps = () => (stopNow() || !chosen.lanes.length ? [] : page.slow_steps[chosen.lanes[0].kind] ?? [])
+
+/** The figures that are shown and draw these steps. */
 const slowFigures = () => {
-  const [step] = stopNow() || !chosen.lanes.length ? [] : kindNow(0).slow
+  const [step] = slowSteps()
   const keys = chosen.views.filter((key) => step?.views[key] && embedded.has(key) && model(figuresNow().views[key].feeds.parts.id))
   return keys.map((key) => ({ key, feeds: figuresNow().views[key].feeds, words: element(`slow-${key}`) }))
 }
@@ -408,7 +480,7 @@ const takeApart = () => {
   moved = playing
   playing = false
   showPlay()
-  slow.begin(kindNow(0).slow, figures, page.parts, `${names()[0]}${page.n_chains > 1 ? ", chain 1" : ""}`)
+  slow.begin(slowSteps(), figures, page.parts, `${names()[0]}${page.n_chains > 1 ? ", chain 1" : ""}`)
   showSlow()
 }
 
@@ -718,11 +790,19 @@ const saveDraws = (lanes) => {
 /** Whether a control is shown, by its address: a lesson's step shows its own until the reader asks for all. @param {string} address */
 const shows = (address) => !page.controls || chosen.free || page.controls.includes(address)
 
-/** @param {any} choice @param {Record<string, any>} values @param {string} prefix @param {string} address @param {() => void} moved */
-const sliders = (choice, values, prefix, address, moved) =>
+/** Of the parameters with stops one at a time differs from its first value. @param {any} choice @param {Record<string, any>} values @param {string} prefix @param {string} address @param {() => void} change */
+const sliders = (choice, values, prefix, address, change) =>
   choice.parameters
     .filter((/** @type {any} */ { name }) => choice.variations[name] && shows(`${address}.${name}`))
-    .map((/** @type {any} */ parameter) => slider(parameter, choice.variations[parameter.name], values, prefix, moved))
+    .map((/** @type {any} */ parameter) => slider(parameter, choice.variations[parameter.name], values, prefix, () => {
+      const { name } = parameter
+      const others = choice.variations[name].stops ? atStops(choice, values).filter((other) => other !== name) : []
+      for (const other of others) values[other] = choice.first[other]
+      change()
+      if (!others.length) return
+      placeLanes()
+      element(`${prefix}-${name}`).focus()
+    }))
 
 /** @param {any} parameter @param {any} variation @param {Record<string, any>} values @param {string} prefix @param {() => void} moved */
 const slider = (parameter, variation, values, prefix, moved) => {
@@ -792,6 +872,7 @@ const placeLanes = () => {
       changeLane(i)
     }
     const all = [
+      ...(fixed ? [] : gradientMenu(lane, i)),
       ...sliders(kind.sampler, lane.sampler, `sampler-${i}`, `lane${i + 1}.sampler`, changed),
       ...sliders(kind.gradient, lane.gradient, `gradient-${i}`, `lane${i + 1}.gradient`, changed),
     ]
@@ -804,20 +885,53 @@ const placeLanes = () => {
   element("add").hidden = fixed || !Object.hasOwn(page.figures, chosen.lanes.length + 1)
 }
 
+/** A menu of a lane. @param {string} id @param {string} label @param {any[]} listed choices @param {string} now the key of the present one @param {(key: string) => void} chose */
+const menu = (id, label, listed, now, chose) => {
+  const options = listed.map(({ key, title }) => make("option", { value: key, selected: key === now }, title))
+  const select = make("select", { "aria-label": label, id }, ...options)
+  select.onchange = () => chose(/** @type {HTMLSelectElement} */ (select).value)
+  return select
+}
+
+/** Samplers or gradients, each once. @param {number[]} kinds @param {"sampler" | "gradient"} part @returns {any[]} */
+const eachOnce = (kinds, part) => [...new Map(kinds.map((kind) => [choiceOf(kind, part).key, choiceOf(kind, part)])).values()]
+
+/** The numbers of all kinds. @returns {number[]} */
+const everyKind = () => page.kinds.map((/** @type {any} */ _, /** @type {number} */ kind) => kind)
+
+/** Give a lane another kind. @param {number} i @param {LaneChoice} to @param {string} focus */
+const putLane = (i, to, focus) => {
+  chosen.lanes[i] = to
+  rearrange(focus)
+}
+
 /** The controls that replace a lane's sampler, or remove the lane. @param {LaneChoice} lane @param {number} i */
 const choices = (lane, i) => {
-  const options = page.kinds.map((/** @type {any} */ { title }, /** @type {number} */ kind) => make("option", { value: String(kind), selected: kind === lane.kind }, page.names[page.lanes.indexOf(kind)] ?? title))
-  const select = make("select", { "aria-label": `Sampler ${i + 1}`, id: `kind-${i}` }, ...options)
-  select.onchange = () => {
-    chosen.lanes[i] = laneOf(/** @type {HTMLSelectElement} */ (select).selectedIndex)
-    rearrange(`kind-${i}`)
-  }
+  const gradient = choiceOf(lane.kind, "gradient").key
+  const select = menu(`kind-${i}`, `Sampler ${i + 1}`, eachOnce(everyKind(), "sampler"), choiceOf(lane.kind, "sampler").key,
+    (key) => putLane(i, laneOf(kindOf(key, gradient) ?? kindOf(key)), `kind-${i}`))
+  if (chosen.lanes.length === 1) return [select]
   const remove = make("button", { type: "button", "aria-label": `Remove ${names()[i]}`, title: "Remove this sampler" }, "×")
   remove.onclick = () => {
     chosen.lanes.splice(i, 1)
     rearrange("add")
   }
-  return chosen.lanes.length > 1 ? [select, remove] : [select]
+  return [select, remove]
+}
+
+/** The control that replaces a lane's gradient, where another one fits. @param {LaneChoice} lane @param {number} i */
+const gradientMenu = (lane, i) => {
+  const { key: sampler, first: before } = choiceOf(lane.kind, "sampler")
+  const fitting = eachOnce(everyKind().filter((kind) => choiceOf(kind, "sampler").key === sampler), "gradient")
+  if (fitting.length < 2) return []
+  const id = `gradient-${i}`
+  const select = menu(id, `Gradient of sampler ${i + 1}`, fitting, choiceOf(lane.kind, "gradient").key, (key) => {
+    const to = laneOf(kindOf(sampler, key, page.lanes[i]))
+    // Values that the reader has set remain.
+    for (const [name, value] of Object.entries(lane.sampler)) if (value !== before[name]) to.sampler[name] = value
+    putLane(i, to, id)
+  })
+  return [make("div", { className: "control" }, make("label", { htmlFor: id }, "Gradient"), select)]
 }
 
 /** Restart the run with new lanes. @param {string} focus the control that keeps the focus */
@@ -827,11 +941,15 @@ const rearrange = (focus) => change(async () => {
   const fitting = views()
   chosen.views = chosen.views.filter((key) => fitting.includes(key))
   if (!chosen.views.length) chosen.views = fitting.slice(0, 1)
+  const [least, most] = chainLimits()
+  const before = chosen.n_chains
+  chosen.n_chains = Math.min(Math.max(before, least), most)
   await settled()
   placeViews()
   placeControls()
   element(focus)?.focus()
   open()
+  if (chosen.n_chains !== before) say(`The number of chains is now ${chosen.n_chains}: the samplers on this page allow ${least} to ${most}.`)
   await showViews()
   showPlay()
 })
@@ -893,7 +1011,8 @@ const placeControls = () => {
   const place = SPEEDS.findIndex((n) => n >= chosen.speed)
   element("speed").value = String(place < 0 ? SPEEDS.length - 1 : place)
   showSpeed()
-  element("chains").replaceChildren(...[...new Set([1, 2, 4, 10, 50, 100, page.n_chains, chosen.n_chains])].filter((n) => n <= page.most_chains).sort((a, b) => a - b).map((n) => make("option", { value: String(n), selected: n === chosen.n_chains }, String(n))))
+  const [least, most] = chainLimits()
+  element("chains").replaceChildren(...[...new Set([1, 2, 4, 10, 50, 100, page.n_chains, chosen.n_chains])].filter((n) => n >= least && n <= most).sort((a, b) => a - b).map((n) => make("option", { value: String(n), selected: n === chosen.n_chains }, String(n))))
   element("axis").replaceChildren(...Object.entries(page.axes).map(([key, label]) => make("option", { value: key, selected: key === chosen.axis }, label)))
 }
 
@@ -980,9 +1099,9 @@ const build = () => {
   }
   element("draws").onclick = () => tell({ type: "draws" })
   element("add").onclick = () => {
-    const used = chosen.lanes.map(({ kind }) => kind)
-    const free = page.kinds.findIndex((/** @type {any} */ _, /** @type {number} */ kind) => !used.includes(kind))
-    chosen.lanes.push(laneOf(free < 0 ? used[used.length - 1] : free))
+    const used = chosen.lanes.map(({ kind }) => choiceOf(kind, "sampler").key)
+    const free = page.kinds.findIndex((/** @type {any} */ _, /** @type {number} */ kind) => !used.includes(choiceOf(kind, "sampler").key))
+    chosen.lanes.push(laneOf(free < 0 ? chosen.lanes[used.length - 1].kind : free))
     rearrange(`kind-${chosen.lanes.length - 1}`)
   }
   document.addEventListener("visibilitychange", showPlay)
@@ -1012,7 +1131,12 @@ const connect = () => {
 }
 
 /** @param {string[]} refused the names of a link's settings */
-const sayRefused = (refused) => { if (refused.length) say(`This file does not have these settings of the link: ${[...new Set(refused)].slice(0, 5).join(", ")}. All others apply.`) }
+const sayRefused = (refused) => {
+  if (!refused.length) return
+  const names = [...new Set(refused)]
+  const listed = [...names.slice(0, 5), ...(names.length > 5 ? ["and others"] : [])].join(", ")
+  say(refused[0] === LONG ? LONG : `This file does not have these settings of the link: ${listed}. All others apply.`)
+}
 
 const narrow = matchMedia("(max-width: 999px)")
 /** A narrow screen has the pictures and their controls within the text, before the claims; a wide one has them beside it. */
@@ -1024,12 +1148,40 @@ const placeLab = () => {
   }
 }
 
+/** The number of times that a step was asked for. */
+let opens = 0
+
+/** A step's experiment, from its own file where it has one. @param {number} to */
+const stepAt = async (to) => {
+  const own = file.apart?.[to]
+  if (own && !file.steps[to]) {
+    const missing = () => { throw new Error(`The file ${own.script} next to this page cannot be read, so the page cannot show this density. Choose another one.`) }
+    await new Promise((done) => document.head.append(Object.assign(document.createElement("script"), { src: own.script, onload: done, onerror: done })))
+    // @ts-ignore
+    const held = await opened(...(globalThis.experiments?.[own.key] ?? [missing()]))
+    file.steps[to] = held.steps[0]
+  }
+  return file.steps[to]
+}
+
 /** Show a step, with the link's settings or from its beginning. @param {number} to @param {boolean} [linked] */
 const show = (to, linked = false) => change(async () => {
+  const mine = ++opens
+  let step
+  try {
+    step = await stepAt(to)
+  } catch (error) {
+    if (mine !== opens) return
+    element("density").value = page ? file.apart[number].key : ""
+    element("lab").hidden = !page
+    say(/** @type {Error} */ (error).message)
+    return
+  }
+  if (mine !== opens) return
   messages.begun = messages.opened = Infinity
   number = to
   unchanged.clear()
-  page = { ...file.steps[to], target: file.targets[file.steps[to].target] }
+  page = step
   chosen = first()
   const refused = linked ? readFragment() : []
   lesson.show(to + 1)
@@ -1041,6 +1193,7 @@ const show = (to, linked = false) => change(async () => {
     const button = element(String(id))
     if (button) button.disabled = !there
   }
+  if (element("density")) element("density").value = file.apart[to].key
   if (element("place")) element("place").textContent = `${to + 1} of ${file.steps.length}`
   element("lab").hidden = !page.lanes.length
   placeLab()
@@ -1068,6 +1221,8 @@ const relink = () => {
     show(stepOf(), true)
     return
   }
+  // A step that is being loaded is not wanted any more.
+  opens += 1
   chosen = first()
   const refused = readFragment()
   if (!page.lanes.length) {
@@ -1098,8 +1253,7 @@ const begin = async () => {
     tell({ type: "load", module })
   }
   try {
-    const arrays = await unzipped(element("arrays").textContent).arrayBuffer()
-    file = restored(await unzipped(element("page").textContent).json(), arrays)
+    file = await opened(element("page").textContent, element("arrays").textContent)
   } catch (error) {
     say(`This browser cannot read the contents of this file, so nothing moves: ${error instanceof Error ? error.message : error}`)
     return
@@ -1133,6 +1287,7 @@ const begin = async () => {
     element("text").scrollTo(0, 0)
     scrollTo(0, 0)
   }
+  element("density")?.addEventListener("change", (/** @type {any} */ { target }) => show(target.selectedIndex))
   element("back")?.addEventListener("click", () => walk(number - 1))
   element("next")?.addEventListener("click", () => walk(number + 1))
   await show(stepOf(), true)

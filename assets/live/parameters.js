@@ -48,3 +48,16 @@ export const written = ({ key, texts }, values) => {
   const said = Object.entries(texts).map(([name, text]) => `${name}:${name in values ? values[name] : text}`)
   return said.length ? `${key}(${said.join(";")})` : key
 }
+
+/** A choice in a link: its key, and its values as text; the inverse of `written`. @param {string} text @returns {{key: string, values: Record<string, string>}} */
+export const choiceIn = (text) => {
+  const [, key, inside] = /** @type {RegExpMatchArray} */ (text.match(/^([^(]*)\(?([^]*?)\)?$/))
+  const parts = inside.split(";").filter(Boolean).map((part) => [part.split(":", 1)[0], part.slice(part.indexOf(":") + 1)])
+  return { key, values: Object.fromEntries(parts) }
+}
+
+/** The value of a link's text, with the type of `like`. @param {string} text @param {any} like */
+export const read = (text, like) => (typeof like === "boolean" ? { true: true, false: false }[text] : typeof like === "number" ? Number(text || NaN) : text)
+
+/** Whether two texts give the same value, as 1.0 and 1 do. @param {string} one @param {string} [other] */
+export const alike = (one, other) => one === other || (one.trim() !== "" && Number(one) === Number(other))

@@ -33,7 +33,7 @@ WITHOUT = {
             "_ensure_finalized",
             "_final_module",
         ],
-        "Live pages are not made, and a message says why; the served page works.",
+        "The engine cannot be built, nor live pages with functions of other packages; all other live pages can.",
     ),
 }
 """The private names, and what changes where one is absent."""

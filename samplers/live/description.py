@@ -198,8 +198,19 @@ def engine_functions() -> list[Any]:
 
 
 def of_run(spec: RunSpec) -> dict[str, Any]:
-    """A run: its target, sampler and gradient, and where it starts."""
-    target, sampler = spec.make_target(), spec.make_sampler()
+    """A run: its target, sampler and gradient, its settings, and where it starts."""
+    target = spec.make_target()
+    return {
+        "target": of_target(target, draws_exactly(spec.sampler)),
+        "sampler": of_sampler(spec.make_sampler(), target),
+        "gradient": of_gradient(spec.make_gradient(), target),
+        **of_settings(spec),
+    }
+
+
+def of_settings(spec: RunSpec) -> dict[str, Any]:
+    """A run without its target, sampler and gradient: its settings, its changes, and where it starts."""
+    target = spec.make_target()
     aimed = list(
         accumulated((change.target for change in spec.changes), lambda last, new: new or last, initial=spec.target)
     )
@@ -208,16 +219,13 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
         first = target.whitening.z(first)
         momentum = target.whitening.velocity(momentum) if spec.momentum else momentum
     return {
-        "target": of_target(target, draws_exactly(spec.sampler)),
-        "sampler": of_sampler(sampler, target),
-        "gradient": of_gradient(spec.make_gradient(), target),
         "seed": spec.seed,
         "n_chains": spec.n_chains,
         "n_steps": spec.n_steps,
         "burn_in": spec.burn_in,
         "thin": spec.thin,
         "start": packed(first),
-        "momentum": packed(momentum) if spec.momentum and sampler.momentum == KEPT else None,
+        "momentum": packed(momentum) if spec.momentum and spec.make_sampler().momentum == KEPT else None,
         "schedule": packed(spec.make_schedule().packed()),
         "changes": [
             {"step": change.step, **of_change(change, at, spec.temperature)}

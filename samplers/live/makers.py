@@ -10,7 +10,7 @@ GROUP = "sgmcmc_lab.live"
 
 
 def maker(name: str) -> Callable[..., Any]:
-    """The maker of a ``page``, ``lesson``, ``site`` or ``contact_sheets``. Raises
+    """The maker of a ``page``, ``lesson`` or ``contact_sheets``. Raises
     :class:`SpecError` without the app.
     """
     for point in entry_points(group=GROUP, name=name):

@@ -29,6 +29,8 @@ SOURCES = """(feeds) => {
 }"""
 
 
+HELD = """globalThis.experiments?.[document.getElementById("density")?.value]?.[0]
+  ?? document.getElementById("page").textContent"""
 PAGE = re.compile(r'(id="page">)(.*?)(</script>)', re.DOTALL)
 
 
@@ -45,13 +47,24 @@ def few_figures(*views, stops=False):
 
 def pages_of(text):
     """Everything that a file holds beside compiled functions."""
-    return json.loads(gzip.decompress(b64decode(PAGE.search(text)[2])))
+    return _unpacked(PAGE.search(text)[2])
 
 
 def first_step(page):
-    """The first step of a page's file."""
-    packed = page.evaluate("document.getElementById('page').textContent")
-    return json.loads(gzip.decompress(b64decode(packed)))["steps"][0]
+    """The first step of a page's file, or of the file of the density that it shows, with its views in their places."""
+    return step_of(_unpacked(page.evaluate(HELD)))
+
+
+def step_of(held):
+    """The first step of a file's contents, with its views in their places."""
+    step = held["steps"][0]
+    for figures in step["figures"].values():
+        figures["views"] = {key: held["views"][place] for key, place in figures["views"].items()}
+    return step
+
+
+def _unpacked(text):
+    return json.loads(gzip.decompress(b64decode(text)))
 
 
 def feeds(step, key):

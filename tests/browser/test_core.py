@@ -6,12 +6,10 @@ The marker ``core`` is for every run, and for a second one on another Python wit
 import re
 import sys
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
 
-from sgmcmc_lab.app.live_page import experiment as live_experiment
 from sgmcmc_lab.app.live_page import live_page
 from sgmcmc_lab.app.server.patches import PATCHES
 from sgmcmc_lab.samplers import Experiment, run
@@ -79,12 +77,9 @@ def test_a_patch_that_is_off_is_a_line_of_the_log(core):
 
 @pytest.mark.core
 def test_a_live_page_makes_the_draws_of_the_engine(opened):
-    """Fails where the compiler's WebAssembly, the page's script or the browser do not fit each other.
-
-    Without samplers to choose from, whose functions would take minutes to compile.
-    """
+    """Fails where the compiler's WebAssembly, the page's script or the browser do not fit each other."""
     experiment = Experiment.from_dict({"target": "quartic", "lanes": [{"sampler": "sgld"}], "seed": 3})
-    with few_figures("state", "trace", "marginal", "ks"), mock.patch.object(live_experiment, "COMPANIONS", ()):
+    with few_figures("state", "trace", "marginal", "ks"):
         page = opened(live_page(experiment))
     page.wait_for_function(MOVES)
     paused(page)

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sgmcmc_lab.app.live_page import document, lesson_page, live_page
+from sgmcmc_lab.app.live_page import document, kinds, lesson_page, live_page
 from sgmcmc_lab.lessons import read
 from sgmcmc_lab.samplers import Experiment, RunSpec
 from sgmcmc_lab.samplers.choices import default_choice
 from sgmcmc_lab.samplers.engine import Run
-from sgmcmc_lab.samplers.gradients import GRADIENTS
 from sgmcmc_lab.samplers.kernels import SAMPLERS
 from sgmcmc_lab.samplers.parameters import SpecError
 from sgmcmc_lab.samplers.targets.own import keep
@@ -32,6 +31,7 @@ from tests.browser.live import (
     paused,
     same_as_python,
     sources,
+    step_of,
     steps,
     with_pages,
 )
@@ -100,7 +100,7 @@ def test_another_number_in_the_file_is_seen(opened, fault):
     if fault == "seed":
         step["seed"] = 4
     elif fault == "parameter":
-        step["kinds"][0]["sampler"]["first"]["step_size"] = 0.021
+        step["choices"][0]["first"]["step_size"] = 0.021
     else:
         target["base"]["truth"]["ks_columns"] = [1, 1]
     text = with_pages(text, pages)
@@ -194,7 +194,7 @@ def test_a_targets_parameter_moves_the_chains_and_the_picture(opened):
     page.wait_for_function(SETTLED)
     curves = [np.array(curve) for curve in page.evaluate(drawn)]
     assert any(np.allclose(y, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), atol=2e-3) for x, y in curves)
-    assert "target" not in page.evaluate("location.hash")
+    assert "target=gaussian(mean:0;sd:1)&" in page.evaluate("location.hash")
 
 
 HOLD = """<script>
@@ -226,7 +226,7 @@ def test_a_late_frame_is_not_drawn(opened, fault):
     page.evaluate(RELEASE)
     page.wait_for_function(SETTLED)
     assert steps(page) == 0
-    step = pages_of(text)["steps"][0]
+    step = step_of(pages_of(text))
     left = [
         len(sources(page, feeds(step, key))[name][0]) for key, name in (("ks", "lane 0"), ("trace", "lane 0 chain 0"))
     ]
@@ -334,7 +334,7 @@ def test_adapting_steps_are_burn_in_on_the_page(opened):
     hmc = {"key": "hmc", "params": {"adapt_steps": 300}}
     text = bare_page(Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": hmc}, {"sampler": "sgld"}]}))
     pages = pages_of(text)
-    first = pages["steps"][0]["kinds"][0]["sampler"]["base"]
+    first = pages["steps"][0]["choices"][0]["base"]
     assert first["steps_that_adapt"] == 300
     first["steps_that_adapt"] = 0
     for content, words in (
@@ -431,18 +431,86 @@ def test_a_slider_moves_the_run_and_the_link_keeps_it(opened):
     assert again.locator("#seed-now").inner_text() == "7"
 
 
+@pytest.mark.parametrize("fault", [None, "lengths", "places"])
+def test_a_link_to_the_lab_has_the_whole_experiment(opened, fault):
+    """Planted faults: a file that does not know its burn-in, or its start."""
+    lanes = [{"sampler": "sgld", "schedule": "polynomial"}, {"sampler": "sghmc", "gradient": "gaussian"}]
+    settings = {"seed": 5, "n_chains": 6, "n_steps": 500, "burn_in": 30, "thin": 2, "temperature": 2.0}
+    experiment = Experiment.from_dict({"target": "quartic", "lanes": lanes, "start": [1.0, -1.0], **settings})
+    text = plain_page(experiment)
+    if fault:
+        pages = pages_of(text)
+        pages["steps"][0][fault] = {}
+        text = with_pages(text, pages)
+    page = opened(text, still=True)
+    page.wait_for_function(SETTLED)
+    query = urlsplit(page.locator("#open").get_attribute("href")).query
+    reopened, problems = Experiment.from_query(
+        query, Experiment.from_dict({"target": "gamma", "lanes": [{"sampler": "cir"}]})
+    )
+    assert not problems
+    assert (reopened == experiment) == (fault is None)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_two_lanes_of_one_sampler_stay_two(opened, fault):
+    """The first lane is removed, and the link of the second one keeps its schedule. Planted fault: a file whose lanes
+    differ in nothing that their link says."""
+    lanes = [{"sampler": "sgld"}, {"sampler": "sgld", "schedule": "polynomial"}]
+    text = bare_page(Experiment.from_dict({"target": "gaussian", "lanes": lanes}))
+    if fault:
+        pages = pages_of(text)
+        pages["steps"][0]["kinds"][1]["schedule"] = ""
+        text = with_pages(text, pages)
+    page = opened(text, still=True)
+    page.wait_for_function(SETTLED)
+    page.locator("section.lane-0 button").click()
+    page.wait_for_function(SETTLED)
+    again = opened(text, still=True, fragment=page.evaluate("location.hash"))
+    again.wait_for_function(SETTLED)
+    assert again.locator("#problem").inner_text() == ""
+    assert ("polynomial" in again.evaluate("location.hash")) == (not fault)
+    assert ("\U0001d6fe" in again.locator(".equations").inner_text()) == (not fault)
+
+
+def test_of_the_parameters_with_stops_one_differs(opened):
+    """HMC's steps and its adaptation have a description each, and none together: a link's second one is refused, and
+    a slider puts the other one back."""
+    text = bare_page(Experiment.from_dict({"target": "gaussian", "lanes": [{"sampler": "hmc"}]}))
+    (hmc,) = (one for one in pages_of(text)["steps"][0]["choices"] if one["key"] == "hmc")
+    leaps, adapting = (
+        [value for value, _ in hmc["variations"][name]["stops"]] for name in ("n_leapfrog", "adapt_steps")
+    )
+    page = opened(text, still=True, fragment=f"#lane=hmc(n_leapfrog:{leaps[-1]};adapt_steps:{adapting[-1]})~full")
+    page.wait_for_function(SETTLED)
+    assert "settings of the link: adapt_steps." in page.locator("#problem").inner_text()
+    shown = page.locator("section.lane-0 output")
+    assert shown.all_inner_texts()[1:] == [str(leaps[-1]), "0"]
+    page.locator("#sampler-0-adapt_steps").press("End")
+    assert shown.all_inner_texts()[1:] == [str(hmc["first"]["n_leapfrog"]), str(adapting[-1])]
+    assert page.evaluate("document.activeElement.id") == "sampler-0-adapt_steps"
+
+
 BROKEN = [
-    ("seed=-1&views=nothing&axis=__proto__&start=1,2,3&lane0=null", ("seed", "axis", "start", "lane0", "views")),
+    ("seed=-1&views=nothing&axis=__proto__&start=1,2,3&lane=null", ("seed", "axis", "start", "sampler", "views")),
     ("seed=1e99", ("seed",)),
     ("n_chains=100000000", ("n_chains",)),
     ("views=constructor", ("views",)),
     ("start=1e300,0", ("start",)),
-    ("lane0=%7B", ("lane0",)),
-    ('lane0={"kind":"constructor"}', ("sampler",)),
+    ("lane=%7B", ("sampler",)),
+    ("lane=constructor(x:1)~full", ("sampler",)),
+    ("lane=sgld~minibatch", ("gradient",)),
+    ("lane=sgld~full~polynomial", ("schedule",)),
+    ("lane0={}", ("lane0",)),
+    ("lane=sgld&lane=hmc&lane=nuts&lane=mala", ("lanes",)),
+    ("temperature=3", ("temperature",)),
+    ("target=quartic(constructor:1;__proto__:2)", ("constructor", "__proto__")),
+    ("v=1", ("v",)),
+    ("n_steps=7", ("n_steps",)),
     ("momentum=%00", ("momentum",)),
     ("target=[%E2%80%A8", ("target",)),
-    ('lane0={"sampler":{"step_size":1e9}}', ("step_size",)),
-    ('lane0={"sampler":{"__proto__":1,"x":2}}', ("__proto__", "x")),
+    ("lane=sgld(step_size:1e9)", ("step_size",)),
+    ("lane=sgld(__proto__:1;x:2)", ("__proto__", "x")),
     ("speed=0.5", ("speed",)),
 ]
 
@@ -469,6 +537,10 @@ def test_a_broken_link_is_one_sentence(opened):
         start, end = "This file does not have these settings of the link: ", ". All others apply."
         assert said.startswith(start) and said.endswith(end), fragment
         assert said[len(start) : -len(end)] == ", ".join(named), fragment
+    follow(page, f"seed={'1' * 9000}")
+    assert (
+        page.locator("#problem").inner_text() == "This link has more than 8,000 characters. None of its settings apply."
+    )
 
 
 def test_a_title_is_text(opened):
@@ -536,9 +608,9 @@ def test_on_a_telephone(opened, theme):
 @pytest.mark.parametrize(
     ("most", "size", "fits"),
     [
-        (document.MOST_LETTERS, 1.02, True),
-        (document.MOST_LETTERS, 1.2, True),
-        (document.MOST_LETTERS, 1.2, False),
+        (kinds.MOST_LETTERS, 1.02, True),
+        (kinds.MOST_LETTERS, 1.2, True),
+        (kinds.MOST_LETTERS, 1.2, False),
         (inf, 1.02, True),
     ],
     ids=["as it is", "another font", "another font as it comes", "in one row"],
@@ -546,17 +618,17 @@ def test_on_a_telephone(opened, theme):
 def test_the_formulas_of_a_step_fit_a_telephone(opened, monkeypatch, most, size, fits):
     """Those of every sampler, without scrolling, also in a font that is a sixth wider. Planted faults: formulas that
     are not cut before a sign, and none that is made smaller."""
-    monkeypatch.setattr(document, "MOST_LETTERS", most)
+    monkeypatch.setattr(kinds, "MOST_LETTERS", most)
     style = (document.ASSETS / "live" / "page.css").read_text(encoding="utf-8")
     style += f".equations math {{ font-size: {size}em }}"
     script = (document.ASSETS / "live" / "formulas.js").read_text(encoding="utf-8").replace("export ", "")
     script += "document.querySelectorAll('.equations').forEach(fit)" if fits else ""
     spec = RunSpec.of("gaussian", "sgld")
-    target, full = spec.make_target(), GRADIENTS["full"]
+    target = spec.make_target()
     formulas = {}
-    for key, sampler in SAMPLERS.items():
+    for key in SAMPLERS:
         choice = default_choice(SAMPLERS, key)
-        formulas[key] = document._equations(sampler, full, replace(spec, sampler=choice), target, choice.values())
+        formulas[key] = kinds._equations(replace(spec, sampler=choice), target, choice.values())
     lanes = "".join(
         f"<section class='lane lane-0'><div class='equations' id='{key}'>{formula}</div></section>"
         for key, listed in formulas.items()

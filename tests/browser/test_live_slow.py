@@ -21,6 +21,7 @@ from tests.browser.live import (
     paused,
     same_as_python,
     sources,
+    step_of,
     steps,
     with_pages,
 )
@@ -36,12 +37,12 @@ DRAWN = """([id, rows]) => {
 @lru_cache(maxsize=1)
 @few_figures("state", "phase", "trace", "marginal", "ks", stops=True)
 def made():
-    """Two lanes, the first one with a momentum and a noisy gradient, and HMC that may stand in for one."""
+    """Two lanes, the first one with a momentum and a noisy gradient, and every sampler that may stand in for one."""
     lanes = [{"sampler": "sghmc", "gradient": "gaussian"}, {"sampler": "sgld"}]
     experiment = Experiment.from_dict({"target": "correlated_gaussian", "lanes": lanes, "seed": 3, "n_chains": 4})
     state = AppState(experiment=experiment)
     state.views = ["state", "phase", "marginal", "ks"]
-    return experiment, document.document("Steps in their parts", [state], companions=("hmc",)).text
+    return experiment, document.document("Steps in their parts", [state], menu=True).text
 
 
 LESSON = """+++
@@ -86,7 +87,7 @@ def test_a_lesson_begins_with_steps_in_their_parts(opened, tmp_path):
 @lru_cache(maxsize=2)
 def drawn(key):
     """The feeds of a view."""
-    return feeds(pages_of(made()[1])["steps"][0], key)
+    return feeds(step_of(pages_of(made()[1])), key)
 
 
 def said(page):
@@ -145,7 +146,7 @@ def test_another_order_is_seen(opened, fault):
     """Planted faults: the parts are said or drawn in another order, or the steps follow in another one."""
     experiment, text = made()
     pages = pages_of(text)
-    recorded = pages["steps"][0]["kinds"][0]["slow"]
+    recorded = pages["steps"][0]["slow_steps"][0]
     if fault == "order of the words":
         recorded[0]["said"].reverse()
     elif fault == "order of the arrows":
@@ -173,7 +174,7 @@ def test_the_run_goes_on_where_it_was(opened):
     slow.click()
     assert slow.get_attribute("aria-pressed") == "true"
     recorded = pages_of(text)["steps"][0]
-    rows = recorded["kinds"][0]["slow"][0]["views"]["phase"]["feeds"]["parts"]
+    rows = recorded["slow_steps"][0][0]["views"]["phase"]["feeds"]["parts"]
     end, feed = rows[-1], drawn("phase")["parts"]["id"]
     slow.blur()
     for part in range(1, 5):
@@ -197,7 +198,7 @@ def test_the_run_goes_on_where_it_was(opened):
 
 
 def test_it_is_there_where_a_view_draws_it(opened):
-    """Not in a histogram, nor for another target than the file's; another sampler has steps of its own."""
+    """Not in a histogram, nor for another target or sampler than the file's; its other lane has steps of its own."""
     page = opened(made()[1], still=True)
     page.wait_for_function(SETTLED)
     slow = page.locator("#slow")
@@ -210,8 +211,12 @@ def test_it_is_there_where_a_view_draws_it(opened):
     page.wait_for_function(SETTLED)
     page.locator("#kind-0").select_option(label="HMC")
     page.wait_for_function(SETTLED)
+    assert not slow.is_visible()
+    page.locator("#kind-0").select_option(label="SGLD")
+    page.locator("#gradient-0").select_option(label="Full")
+    page.wait_for_function(SETTLED)
     slow.click()
-    assert said(page)[0].startswith("new momentum r")
+    assert said(page)[0].startswith("gradient")
     page.locator("#seed").click()
     assert slow.get_attribute("aria-pressed") == "false"
     page.locator("#target-controls input").first.press("End")

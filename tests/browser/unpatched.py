@@ -16,7 +16,7 @@ for patch in patches.PATCHES:
     if not places or patch.function in places:
         patch.known.clear()
 if not places:
-    called = "  patchBokeh()\n"
-    assert called in Bus._esm
-    Bus._esm = Bus._esm.replace(called, "")
+    called = "\npatchBokeh()\n"
+    assert Bus._esm.count(called) == 1
+    Bus._esm = Bus._esm.replace(called, "\n")
 main()

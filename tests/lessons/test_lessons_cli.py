@@ -706,12 +706,3 @@ def test_workers_of_another_version_are_refused(step, monkeypatch):
         pytest.raises(SpecError, match="another version"),
     ):
         sweep.of_step(step, quick=True, seeds=1, do=Cluster(client))
-
-
-def test_a_site_of_one_lesson_is_refused(tmp_path, capsys, monkeypatch):
-    """Fails where the name is ignored, and the whole course is written."""
-    monkeypatch.chdir(tmp_path)
-    assert main(["langevin", "--site", "site"]) == 2
-    expected = "error: site = 'site': it holds the whole course; NAME --live FILE writes one lesson.\n"
-    assert capsys.readouterr().err == expected
-    assert not (tmp_path / "site").exists()

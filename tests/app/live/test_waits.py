@@ -26,6 +26,8 @@ LISTED = {
     "app/live/runner.py Runner._move: job.result": ENDED,
     "app/live/runner.py Runner._texts: self._engine.acquire": "a coroutine, which the loop runs for at most .1 s",
     "app/live/runner.py Runner._texts: asyncio.run_coroutine_threadsafe(still, loop).result": THREAD + "the thread of captions waits there for the loop, which never waits for it",
+    "app/live_page/site.py write_site: made.result": THREAD + "a command waits there for its processes",
+    "app/live_page/site.py write_site: step.result": THREAD + "a command waits there for its processes",
     "app/room/network.py _by_name.ask: socket.getaddrinfo": THREAD + "it has a thread of its own",
     "app/room/network.py addresses: _by_name().result": "on the loop the patience is 0; a terminal waits 5 s",
     "app/room/student.py Audience._make: making.result": ENDED,

@@ -1,10 +1,12 @@
 """The course as a folder: its files, and what stands in them."""
 
+import copy
 import gc
 import gzip
 import re
 from base64 import b64decode
 from collections.abc import ValuesView
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from unittest import mock
 
@@ -14,6 +16,7 @@ from scipy import special
 
 from sgmcmc_lab.app.live_page import document, free, recording, site, write_site
 from sgmcmc_lab.app.live_page.figures import Drawn
+from sgmcmc_lab.app.live_page.kinds import Kinds, alone
 from sgmcmc_lab.app.live_page.lesson import step_html
 from sgmcmc_lab.app.state import AppState, default_views
 from sgmcmc_lab.app.views.base import Scene, View
@@ -36,12 +39,15 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
     scripts in them, whose links lead to files of the folder.
     """
     lessons, progress = load_all([]).lessons, []
-    monkeypatch.setattr(free, "DENSITIES", {"gaussian": free.DENSITIES["gaussian"]})
+    monkeypatch.setattr(free, "densities", lambda: ("gaussian",))
     monkeypatch.setattr(document, "_stops", lambda *_: {})
+    monkeypatch.setattr(site, "_workers", lambda: ThreadPoolExecutor(1))
     topics = replace(lessons["topics"], steps=lessons["topics"].steps[:1])
     problems = write_site([lessons["langevin"], topics], tmp_path, lambda *said: progress.append(said))
     assert problems == []
+    (density,) = tmp_path.glob("gaussian-*.js")
     assert {path.name for path in tmp_path.iterdir()} == {
+        density.name,
         "bokeh.js",
         "bokeh-widgets.js",
         "live.js",
@@ -49,7 +55,10 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
         "index.html",
         "langevin.html",
         "topics.html",
-        "free-gaussian.html",
+        "lab.html",
+        "site.webmanifest",
+        "icon.svg",
+        "offline.js",
         "glossary.html",
         "langevin-handout.html",
         "topics-handout.html",
@@ -64,7 +73,9 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
     assert f'src="{document.engine_file()}"' in page
     kinds = pages_of(page)["steps"][0]["kinds"]
     assert [kind["equations"][-1][1].count("<math") for kind in kinds] == [2, 4], "D, Q and f have rows of their own"
-    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "").replace(
+        "http%3A//www.w3.org", ""
+    )
     assert "open the lesson in the lab" in (tmp_path / "topics.html").read_text(encoding="utf-8")
     assert progress[-1][:2] == (2, 3)
     glossary = (tmp_path / "glossary.html").read_text(encoding="utf-8")
@@ -76,11 +87,11 @@ def test_a_folder_has_its_scripts_once_and_relative_links(tmp_path, monkeypatch)
 def test_texts_of_the_start_page_are_texts():
     """A title with markup, an end of a script, a separator of lines and a change of direction."""
     bad = "</script><img src=x>\u2028\u202e"
-    page = site._index([replace(load_all([]).lessons["langevin"], title=bad, summary=bad)])
+    page = site._index([replace(load_all([]).lessons["langevin"], title=bad, summary=bad)], [], 0)
     assert "<img" not in page and page.count("&lt;/script&gt;&lt;img src=x&gt;") == 2
 
 
-@for_each("key", free.DENSITIES)
+@for_each("key", free.densities())
 def test_a_density_of_the_free_lab_has_two_samplers(key):
     """They fit it, and the views that its page begins with move."""
     experiment = free.experiment(key)
@@ -103,7 +114,7 @@ def test_a_step_whose_target_moves_has_its_values_or_names_them(key, number, nam
     monkeypatch.setattr(document, "described", lambda *_: None)
     lesson = load_all([]).lessons[key]
     state = site._state(lesson, lesson.steps[number - 1])
-    page = document._page(state, document._alone(state.experiment, ()), False)
+    page = document._page(state, alone(state.experiment, False), False)
     assert "lane1.sampler.step_size" in page["controls"]
     assert (f"target.{name}" in page["controls"]) == (label is None)
     assert len(page["stops"].get(name, {"stops": []})["stops"]) >= 3 * (label is None)
@@ -118,7 +129,7 @@ def test_a_file_has_the_table_of_exact_draws_where_a_lane_makes_them(sampler, th
         {"target": "mises_posterior", "lanes": [{"sampler": "gmc"}, {"sampler": sampler}]}
     )
     state = AppState(experiment=experiment)
-    page = document._page(state, document._alone(experiment, ()), False)
+    page = document._page(state, alone(experiment, False), False)
     (n,) = page["target"]["base"]["params"]["shape"]
     assert n == (len(experiment.make_target().packed()) if there else 6 + 2 * 100)
 
@@ -272,11 +283,11 @@ def test_a_flag_that_the_page_does_not_offer_leaves_no_term_out():
     params = {
         "layout": "theta_r", "curl_entries": ["-1"], "diffusion_entries": ["0", "0", "2"], "drift_entries": ["", "-theta - 2*r"],
     }  # fmt: skip
-    alone = Experiment.from_dict(
+    experiment = Experiment.from_dict(
         {"target": "gaussian", "lanes": [{"sampler": {"key": "recipe", "params": params}, "gradient": "full"}]}
     )
-    kind = document._kind(alone)
-    at = kind["sampler"]["first"]
+    kinds = Kinds([experiment])
+    (kind,), at = kinds.listed, kinds.choice(0, "sampler")["first"]
     fitting = [
         formulas
         for flags, formulas in kind["equations"]
@@ -284,3 +295,22 @@ def test_a_flag_that_the_page_does_not_offer_leaves_no_term_out():
     ]
     assert not {"gamma", "dissipation"} & at.keys()
     assert fitting == [kind["equations"][-1][1]] and fitting[0].count("∇") >= 2 and "Γ" in fitting[0]
+
+
+@pytest.mark.slow
+def test_a_page_that_cannot_be_made_is_one_sentence(tmp_path, monkeypatch):
+    """The others are written. Its error comes from another process; planted fault: an error that cannot be sent."""
+    error = SpecError("step_size", 3, "allowed is at most 2")
+    sent = copy.copy(error)
+    assert (str(sent), sent.field, sent.value) == (str(error), "step_size", 3)
+    with mock.patch.object(SpecError, "__reduce__", ValueError.__reduce__), pytest.raises(TypeError):
+        copy.copy(error)
+    monkeypatch.setattr(free, "densities", tuple)
+    monkeypatch.setattr(site, "_workers", lambda: ThreadPoolExecutor(1))
+    monkeypatch.setattr(site, "lesson_page", mock.Mock(side_effect=[error, "<html>"]))
+    lessons = load_all([]).lessons
+    assert write_site([lessons["langevin"], lessons["momentum"]], tmp_path, lambda *_: None) == [
+        f"{lessons['langevin'].title}: {error}"
+    ]
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "momentum.html" in index and "langevin.html" not in index

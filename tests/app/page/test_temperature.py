@@ -6,6 +6,7 @@ import pytest
 
 from sgmcmc_lab.app.live import runner
 from sgmcmc_lab.app.live_page import document, sweeping
+from sgmcmc_lab.app.live_page.kinds import alone
 from sgmcmc_lab.app.page.controls import Controls
 from sgmcmc_lab.app.page.equations import about, cards, energy_of
 from sgmcmc_lab.app.state import AppState
@@ -140,7 +141,7 @@ def test_a_live_page_at_another_temperature_has_a_slider_with_the_target_at_each
     def stops(temperature):
         state = page("gaussian", temperature=temperature)
         with few_figures("marginal", stops=True):
-            made = document._page(state, document._alone(state.experiment, ()), True)
+            made = document._page(state, alone(state.experiment, False), True)
         return made, dict(made["stops"].get("temperature", {"stops": []})["stops"])
 
     made, found = stops(0.25)
@@ -156,11 +157,11 @@ def test_a_live_page_starts_at_each_temperature_where_its_distribution_is():
     """θ of the gamma distribution starts at a′T. Planted fault: every stop starts where T = 2 does."""
     state = page("gamma", lanes=[{"sampler": "sgrld"}], temperature=2.0)
     with few_figures("marginal", stops=True):
-        made = document._page(state, document._alone(state.experiment, ()), True)
-    kinds = {heat: stop["kinds"][0] for heat, stop in made["stops"]["temperature"]["stops"] if stop is not None}
-    for heat, kind in kinds.items():
+        made = document._page(state, alone(state.experiment, False), True)
+    runs = {heat: stop["runs"][0] for heat, stop in made["stops"]["temperature"]["stops"] if stop is not None}
+    for heat, run in runs.items():
         there = made_at(state, heat).runs()[0].first_positions()
-        assert kind["run"]["start"] == description.packed(there), heat
+        assert run["start"] == description.packed(there), heat
 
 
 def made_at(state, heat):

@@ -30,7 +30,7 @@ def page_of(query, made=MADE):
 
 
 def words(fragment):
-    return {name: value for name, (value,) in parse_qs(fragment).items()}
+    return {name: value[-1] for name, value in parse_qs(fragment).items()}
 
 
 def test_the_fragment_has_the_values_after_all_changes():
@@ -39,8 +39,9 @@ def test_the_fragment_has_the_values_after_all_changes():
     assert link.read_query(teacher, FIRST) == []
     teacher.set_lane_param(0, "sampler", "step_size", 0.05)
     teacher.playing, teacher.speed = False, 7
-    found = words(page_of(FIRST).fragment(shown_by(link.to_lead(teacher))))
-    assert json.loads(found["lane0"]) == {"kind": 0, "sampler": {"step_size": 0.05}, "gradient": {}}
+    fragment = page_of(FIRST).fragment(shown_by(link.to_lead(teacher)))
+    found, lanes = words(fragment), parse_qs(fragment)["lane"]
+    assert lanes == ["sgld(step_size:0.05)~full", "hmc(step_size:0.15;n_leapfrog:10;accept:true;adapt_steps:0)~full"]
     assert (found["seed"], found["speed"], found["play"], found["views"]) == ("3", "7", "0", "marginal,ks")
     assert words(page_of(FIRST).fragment(shown_by(FIRST)))["play"] == "1"
     assert found["resets"] == "0"
@@ -55,6 +56,8 @@ def test_the_fragment_has_the_values_after_all_changes():
         (FIRST.replace("0.02", "0.07"), True),
         (FIRST.replace("seed=3", "seed=4&start=1,-1&n_chains=8&axis=gradients"), True),
         (FIRST.replace("lane=hmc", "lane=hmc(n_leapfrog:5)"), True),
+        (f"{FIRST}&n_steps=7", True),
+        (f"{FIRST}&burn_in=7", False),
         (FIRST.replace("lane=hmc", "lane=hmc(n_leapfrog:7)"), False),
         (FIRST.replace("lane=hmc", "lane=hmc(step_size:0.3)"), False),
         (FIRST.replace("lane=hmc", "lane=mala"), False),
@@ -187,7 +190,7 @@ def test_a_reader_of_a_race_can_choose_other_samplers():
     for racing in (False, True):
         content, _, made = make("?target=gaussian&lane=sgld&views=marginal", racing)
         page = json.loads(gzip.decompress(b64decode(HELD.search(gzip.decompress(content).decode())[1])))
-        kinds.append([kind["sampler"]["key"] for kind in page["steps"][0]["kinds"]])
+        kinds.append([step["choices"][kind["sampler"]]["key"] for step in page["steps"] for kind in step["kinds"]])
         assert len(made.moves) == 1
     assert kinds[0] == ["sgld"] and len(kinds[1]) > 3 and kinds[1][0] == "sgld"
 

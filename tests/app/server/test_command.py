@@ -21,6 +21,7 @@ BAD = [
     ),
     (["--port", "²"], "sgmcmc-lab: argument --port: '²': allowed is a whole number from 1 to 65535.\n"),
     (["--all"], "sgmcmc-lab: unrecognized arguments: --all.\n"),
+    (["--site"], "sgmcmc-lab: argument --site: expected one argument.\n"),
     (["--class", "--check"], "sgmcmc-lab: argument --check: not allowed with argument --class.\n"),
 ]
 
@@ -31,6 +32,14 @@ def test_bad_arguments_are_one_sentence(arguments, sentence, capsys):
         command.main(arguments)
     assert end.value.code == command.BAD_INPUT
     assert capsys.readouterr() == ("", sentence)
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path, capsys, monkeypatch):
+    """Before any page of the course is made."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["--site", "file"]) == command.BAD_INPUT
+    assert capsys.readouterr().err == "error: site = 'file': it cannot be made: file exists.\n"
 
 
 def test_a_taken_port_is_said(capsys):
